@@ -3,11 +3,17 @@
 `drivers/s3` implements all three for the embedded SeaweedFS, for MinIO and for plain S3.
 """
 
+import hashlib
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
+
+# What every S3 signature can carry: the access key stands between "/" and "," in the Authorization header, and
+# MinIO asks for three characters and refuses "=" and ",".
+_CARRIED = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:|._~!*+-]{2,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,18 @@ class StoreAddress:
 class Keys:
     access_key: str
     secret_key: str
+
+    @classmethod
+    def of_user(cls, uid: str, secret_key: str) -> "Keys":
+        """The access key is the user's id itself, as OSCAR's clients expect; an id that a signature cannot carry
+        (a URL, a name with spaces) gets a derived one, the same every time."""
+        if _CARRIED.fullmatch(uid):
+            return cls(uid, secret_key)
+        return cls("uid-" + hashlib.sha256(uid.encode()).hexdigest()[:40], secret_key)
+
+    @property
+    def well_formed(self) -> bool:
+        return _CARRIED.fullmatch(self.access_key) is not None and len(self.secret_key) >= 8
 
     def __repr__(self) -> str:  # a secret never reaches a log by accident
         return f"Keys({self.access_key!r}, ***)"
@@ -85,9 +103,18 @@ class ObjectStore(Protocol):
     async def head(self, bucket: str, key: str) -> ObjectInfo: ...
     async def put(self, bucket: str, key: str, data: bytes, content_type: str = "") -> None: ...
     async def get(self, bucket: str, key: str) -> bytes: ...
-    async def upload(self, bucket: str, key: str, source: Path) -> None: ...
-    async def download(self, bucket: str, key: str, target: Path) -> None: ...
-    async def delete(self, bucket: str, key: str) -> None: ...
+    async def upload(self, bucket: str, key: str, source: Path) -> None:
+        """Large files go in parts, several at once; the time grows with the size."""
+        ...
+
+    async def download(self, bucket: str, key: str, target: Path) -> None:
+        """`target` appears whole or not at all."""
+        ...
+
+    async def delete(self, bucket: str, key: str) -> None:
+        """A missing object is fine."""
+        ...
+
     async def presign(
         self,
         bucket: str,
@@ -95,14 +122,20 @@ class ObjectStore(Protocol):
         operation: Literal["upload", "download"],
         seconds: int,
         content_type: str = "",
-    ) -> str: ...
+    ) -> str:
+        """A URL that works without keys for 1 to 604800 seconds. An upload must then carry `content_type`; a
+        download is answered with it."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class StoreUsers(Protocol):
-    """The store's own users, so that each person reaches only their buckets."""
+    """The store's own users, so that each person reaches only their buckets. A user is named by the access key
+    (`Keys.of_user`); every call may be repeated."""
 
     async def ensure_user(self, keys: Keys) -> None:
-        """The user named and keyed by `keys` exists and may do nothing yet that was not granted."""
+        """The user named and keyed by `keys` exists; a new one may do nothing but use the published buckets."""
         ...
 
     async def grant(self, user: str, buckets: frozenset[str]) -> None:
@@ -113,7 +146,11 @@ class StoreUsers(Protocol):
         """All users may use exactly these buckets besides their own."""
         ...
 
-    async def remove_user(self, user: str) -> None: ...
+    async def remove_user(self, user: str) -> None:
+        """With the keys and the grants; a missing user is fine."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class UploadSource(Protocol):
@@ -128,6 +165,14 @@ class Notifications(Protocol):
     """Stores that call us back (MinIO): tell them where. The embedded store needs none of it."""
 
     async def register(
-        self, service: str, url: str, token: str, bucket: str, prefixes: Mapping[str, str]
-    ) -> None: ...
-    async def unregister(self, service: str, buckets: frozenset[str]) -> None: ...
+        self, service: str, url: str, token: str, folders: Mapping[str, frozenset[str]]
+    ) -> None:
+        """Uploads below these folders (bucket → prefixes such as "in/", "" for all of it) are posted to `url` with
+        `token` as bearer. Replaces what the service had in these buckets."""
+        ...
+
+    async def unregister(self, service: str, buckets: frozenset[str]) -> None:
+        """No more calls for this service; missing buckets are fine."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,165 @@
+"""Which clusters does this person know, and how do they sign in there? Kept in one TOML file, readable by them only.
+
+`login`, `logout` and `profile` change it, `session.py` reads it. The file is replaced as a whole under a lock, so
+two commands at once lose nothing.
+"""
+
+import fcntl
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from hansa.kernel import errors
+
+
+class BadProfiles(errors.Invalid):
+    """The file of known clusters cannot be used."""
+
+    code = "cli.profiles"
+
+
+class NoProfile(errors.NotFound):
+    """There is no cluster of this name among those known here."""
+
+    code = "cli.no-profile"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One cluster and the way in: Basic, a bearer token, or a refresh token that buys bearer tokens."""
+
+    name: str
+    url: str
+    verify: bool = True
+    user: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    refresh_token: str = field(default="", repr=False)
+    issuer: str = ""
+    client_id: str = ""
+    expires_at: int = 0  # when `token`, bought with the refresh token, stops working
+
+    @property
+    def sign_in(self) -> str:
+        if self.refresh_token:
+            return "refresh token"
+        if self.token:
+            return "token"
+        return f"user {self.user}" if self.user else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    known: Mapping[str, Profile] = field(default_factory=dict)
+    current: str = ""
+
+    def get(self, name: str) -> Profile:
+        if name not in self.known:
+            names = ", ".join(self.known) or "none yet"
+            raise NoProfile(
+                f"no cluster {name!r} is known here (known: {names})", hint="sign in with: hansa login URL --name NAME"
+            )
+        return self.known[name]
+
+    def with_profile(self, profile: Profile, *, current: bool = False) -> "Profiles":
+        chosen = profile.name if current or not self.current else self.current
+        return Profiles({**self.known, profile.name: profile}, chosen)
+
+    def without(self, name: str) -> "Profiles":
+        self.get(name)
+        left = {key: value for key, value in self.known.items() if key != name}
+        return Profiles(left, "" if self.current == name else self.current)
+
+    def using(self, name: str) -> "Profiles":
+        self.get(name)
+        return replace(self, current=name)
+
+
+def place(env: Mapping[str, str]) -> Path:
+    """Where the file is: HANSA_PROFILES, else under XDG_CONFIG_HOME, else under ~/.config."""
+    if env.get("HANSA_PROFILES"):
+        return Path(env["HANSA_PROFILES"])
+    base = env.get("XDG_CONFIG_HOME") or ""
+    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
+    return folder / "hansa" / "clusters.toml"
+
+
+def load(path: Path) -> Profiles:
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Profiles()
+    except (OSError, ValueError) as error:
+        raise BadProfiles(f"cannot read {path}: {error}", hint="repair the file or move it away") from None
+    known = {}
+    for name, entry in tree.get("clusters", {}).items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
+            raise BadProfiles(f"{path}: cluster {name} has no url", hint=f"hansa profile rm {name}, then sign in again")
+        known[name] = _profile(name, entry)
+    current = tree.get("current", "")
+    return Profiles(known, current if current in known else "")
+
+
+def _profile(name: str, entry: Mapping[str, Any]) -> Profile:
+    """Only fields of the right type count; a newer program may have written others."""
+    wanted = {item.name: type(item.default) for item in fields(Profile) if item.name not in ("name", "url")}
+    given = {key: entry[key] for key, kind in wanted.items() if type(entry.get(key)) is kind}
+    return Profile(name=name, url=entry["url"], **given)
+
+
+@contextmanager
+def editing(path: Path) -> Iterator["Draft"]:
+    """The profiles to change; written back when the block ends well. One editor at a time."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise BadProfiles(f"cannot write {path}: {error.strerror}", hint="set HANSA_PROFILES to another place") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        draft = Draft(load(path))
+        yield draft
+        _write(path, draft.profiles)
+    finally:
+        os.close(lock)
+
+
+@dataclass(slots=True)
+class Draft:
+    profiles: Profiles
+
+
+def _write(path: Path, profiles: Profiles) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".clusters-")  # mkstemp makes it 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_toml(profiles).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except (OSError, UnicodeEncodeError) as error:
+        Path(name).unlink(missing_ok=True)
+        raise BadProfiles(f"cannot write {path}: {error}") from None
+
+
+def _toml(profiles: Profiles) -> str:
+    lines = [f"current = {_quoted(profiles.current)}"]
+    for profile in profiles.known.values():
+        lines += ["", f"[clusters.{_quoted(profile.name)}]", f"url = {_quoted(profile.url)}"]
+        for item in fields(Profile):
+            value = getattr(profile, item.name)
+            if item.name in ("name", "url") or value == item.default:
+                continue
+            lines.append(f"{item.name} = {_quoted(value) if isinstance(value, str) else json.dumps(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,173 @@
+"""What does a person, or a script, get to see? Answers on stdout, everything else on stderr.
+
+Every command makes a `Screen`. With `--json` stdout holds one JSON document and nothing else; without, tables and
+lines that read well without colour. Bars and spinners appear only on a terminal.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from hansa.kernel.errors import HansaError
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_WIDE = 10_000  # a file or pipe has no edge: never wrap or cut there
+_STYLE = {
+    "ready": "green", "succeeded": "green", "running": "cyan", "ok": "green", "created": "green",
+    "updated": "green", "pending": "yellow", "suspended": "yellow", "degraded": "yellow", "failed": "red",
+    "notready": "red", "unavailable": "dim", "stopped": "dim",
+}  # fmt: skip
+
+
+def plain(value: Any) -> str:
+    """A value as one line of text, without the control characters a name or message could smuggle in."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(plain(item) for item in value)
+    return _CONTROL.sub("�", str(value)).replace("\n", " ")
+
+
+def _console(stream: IO[str]) -> Console:
+    terminal = stream.isatty()
+    colour = terminal and not os.environ.get("NO_COLOR")
+    return Console(
+        file=stream,
+        force_terminal=terminal,
+        color_system="auto" if colour else None,
+        width=None if terminal else _WIDE,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+class Screen:
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self._out = _console(sys.stdout)
+        self._err = _console(sys.stderr)
+
+    @property
+    def interactive(self) -> bool:
+        """A person sits there: stderr is a terminal and no machine output was asked for."""
+        return sys.stderr.isatty() and not self.as_json
+
+    def data(self, value: Any) -> None:
+        """The machine's answer; only with `--json`."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+            sys.stdout.flush()
+
+    def line(self, text: str) -> None:
+        """A line of the people's answer."""
+        if not self.as_json:
+            self._out.print(Text(plain(text)), soft_wrap=True)
+
+    def block(self, text: str) -> None:
+        """Several lines as they are, such as a definition."""
+        if not self.as_json:
+            clean = "\n".join(_CONTROL.sub("�", line) for line in text.splitlines())
+            self._out.print(Text(clean), soft_wrap=True)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "") -> None:
+        if self.as_json:
+            return
+        cells = [[plain(value) for value in row] for row in rows]
+        if not cells and empty:
+            self.note(empty)
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(Text(column.upper()), overflow="fold")
+        for row in cells:
+            table.add_row(*(Text(cell, style=_STYLE.get(cell.lower(), "")) for cell in row))
+        self._out.print(table)
+
+    def facts(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        """Names and values, one per line, empty ones left out."""
+        if self.as_json:
+            return
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(style="bold")
+        table.add_column(overflow="fold")
+        for name, value in pairs:
+            if text := plain(value):
+                table.add_row(Text(name), Text(text, style=_STYLE.get(text.lower(), "")))
+        self._out.print(table)
+
+    def raw(self, content: bytes) -> None:
+        """Bytes exactly as they came: logs and results."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+    def note(self, text: str) -> None:
+        self._err.print(Text(plain(text), style="dim"), soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        self._err.print(Text("warning: ", style="yellow") + Text(plain(text)), soft_wrap=True)
+
+    def error(self, message: str, hint: str = "") -> None:
+        self._err.print(Text("error: ", style="bold red") + Text(plain(message)), soft_wrap=True)
+        if hint:
+            self._err.print(Text("hint: ", style="bold") + Text(plain(hint)), soft_wrap=True)
+
+    def failure(self, error: HansaError) -> None:
+        self.error(error.message, error.hint)
+
+    @contextmanager
+    def transfer(self, title: str, total: int | None) -> Iterator["Bar"]:
+        """A bar that counts bytes."""
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True),
+            TransferSpeedColumn(), TimeRemainingColumn(),
+        )  # fmt: skip
+        with self._progress(*columns) as progress:
+            yield Bar(progress, progress.add_task(plain(title), total=total))
+
+    @contextmanager
+    def waiting(self, title: str) -> Iterator["Bar"]:
+        """A spinner with the time gone by."""
+        with self._progress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as progress:
+            yield Bar(progress, progress.add_task(plain(title), total=None))
+
+    def _progress(self, *columns: Any) -> Progress:
+        return Progress(*columns, console=self._err, transient=True, disable=not self.interactive)
+
+
+class Bar:
+    """One moving line; does nothing where nobody watches."""
+
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self._progress = progress
+        self._task = task
+
+    def advance(self, amount: int) -> None:
+        self._progress.advance(self._task, amount)
+
+    def total(self, amount: int | None) -> None:
+        self._progress.update(self._task, total=amount)
+
+    def title(self, text: str) -> None:
+        self._progress.update(self._task, description=plain(text))

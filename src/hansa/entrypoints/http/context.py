@@ -1,0 +1,26 @@
+"""What every route needs: the application it belongs to and who is asking."""
+
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from hansa.bootstrap import App
+from hansa.identity import Caller
+
+
+def app_of(request: Request) -> App:
+    return cast(App, request.app.state.hansa)
+
+
+async def caller_of(request: Request) -> Caller:
+    """The admin (Basic) or a user (OIDC bearer) on `/system` and `/v1` routes; 401 otherwise."""
+    return await app_of(request).sign_in.caller(request.headers.get("authorization", ""))
+
+
+AppDep = Annotated[App, Depends(app_of)]
+CallerDep = Annotated[Caller, Depends(caller_of)]
+
+
+def truthy(text: str | None) -> bool:
+    """Query flags as Go reads them."""
+    return (text or "").strip().lower() in ("1", "t", "true")

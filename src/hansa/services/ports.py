@@ -1,0 +1,198 @@
+"""What services and jobs need from the outside: a memory (`Services`, `Jobs`) and an engine that runs things.
+
+`store` implements the memory; `drivers/local` (later `drivers/kubernetes`) the engine. An engine may offer some of
+the hosts only; each is small enough to be written in a day and has a contract suite in `tests/contracts/`.
+"""
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from hansa.services.job import Job, Outcome, Status
+from hansa.services.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A service as we remember it. `secrets` are kept encrypted and never leave through an API."""
+
+    service: Service
+    version: int
+    phase: Literal["creating", "ready", "deleting"]
+    stopped: bool
+    made_buckets: tuple[str, ...]
+    created: float
+    updated: float
+
+
+class Services(Protocol):
+    """The cluster's services. Reads come from memory, writes return once they are durable."""
+
+    def get(self, name: str) -> Record | None: ...
+    def all(self) -> Sequence[Record]: ...
+    def secrets(self, name: str) -> Mapping[str, str]:
+        """Decrypted, by dotted path: `environment.secrets.KEY`, `storage_providers.s3.x.secret_key`, …"""
+        ...
+
+    async def add(self, record: Record, secrets: Mapping[str, str]) -> None:
+        """Raises `ServiceExists` if the name is taken."""
+        ...
+
+    async def replace(self, record: Record, secrets: Mapping[str, str], expected_version: int) -> Record:
+        """Raises `ServiceBusy` if somebody else was quicker. Returns the record with its new version."""
+        ...
+
+    async def remove(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    jobs: tuple[Job, ...]  # newest first, without their events
+    next_page: str  # "" on the last page
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pending job as the dispatcher needs it."""
+
+    name: str
+    service: str
+    cpu: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One request to run something, as `/system/logs` and the metrics show it."""
+
+    at: float
+    kind: Literal["async", "sync", "exposed"]
+    service: str
+    user: str
+    status: int
+    latency: float
+    client_ip: str
+    method: str
+    path: str
+
+
+class Jobs(Protocol):
+    """The durable records of jobs."""
+
+    async def accept(self, job: Job, invocation: Invocation | None = None) -> bool:
+        """Committed when it returns. False if a job of that name was accepted before: nothing changes then."""
+        ...
+
+    async def accept_upload(self, job: Job, bucket: str, key: str, etag: str, modified: int) -> bool:
+        """Like `accept`, in one transaction with the ledger of uploads: an object version becomes one job, ever."""
+        ...
+
+    async def begin(self, name: str, now: float) -> Job | None:
+        """Pending → Running, one attempt more; None if it is not pending any longer."""
+        ...
+
+    async def end(self, name: str, outcome: Outcome, now: float) -> bool:
+        """Pending or Running → its end; False if it ended before or is gone."""
+        ...
+
+    async def requeue_running(self, most_attempts: int, now: float) -> list[str]:
+        """After a restart: what ran when we died waits again, or failed if it was tried too often (returned)."""
+        ...
+
+    async def waiting(self) -> list[Waiting]:
+        """All pending jobs in order of acceptance."""
+        ...
+
+    async def explain(self, name: str, reason: str) -> None:
+        """Why a pending job still waits."""
+        ...
+
+    async def get(self, name: str) -> Job | None: ...
+    async def page(self, service: str, owner: str | None, page: str, size: int) -> JobPage: ...
+    async def remove(self, names: Sequence[str]) -> None: ...
+    async def names(self, service: str, owner: str | None, statuses: frozenset[Status]) -> list[str]: ...
+    async def expired(self, before: float, most: int) -> list[str]: ...
+    async def counts(self) -> Mapping[Status, int]: ...
+    async def note(self, invocations: Sequence[Invocation]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """Everything an engine needs to run one job or one synchronous call."""
+
+    name: str
+    service: Service
+    secrets: Mapping[str, str]  # environment.secrets the script asked for, never the refresh token
+    providers: Mapping[str, Mapping[str, str]]  # credentials of foreign stores, by "s3.id"
+    event: bytes
+    cpu: int
+    memory: int
+    seconds: float
+
+
+class JobHost(Protocol):
+    """Runs jobs: stage in, run, stage out."""
+
+    async def run(self, order: RunOrder) -> Outcome:
+        """Until its end. Harmless to call again for the same name: a script that finished is not run twice.
+        Cancelling it ends the whole process tree."""
+        ...
+
+    async def discard(self, name: str) -> None:
+        """Everything of the run but its log is gone."""
+        ...
+
+
+class JobLogs(Protocol):
+    async def read(self, name: str, *, timestamps: bool) -> str | None: ...
+    async def remove(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    body: bytes
+    exit_code: int | None
+    reason: str
+
+
+class SyncHost(Protocol):
+    """Answers `/run` with warm workers."""
+
+    async def invoke(self, order: RunOrder) -> Reply: ...
+    async def settle(self, wanted: Mapping[str, RunOrder]) -> None:
+        """Keeps `min_scale` workers warm for each of these services and none for others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    state: Literal["pending", "ready", "degraded", "failed", "stopped", "unavailable"]
+    reason: str
+    since: float | None
+    active: int
+    affected: int
+    kind: Literal["exposed_service", "knative_service", "unavailable"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    at: float
+    text: str
+
+
+class ExposedHost(Protocol):
+    """Long-lived services behind `/system/services/{name}/exposed/`."""
+
+    async def apply(self, order: RunOrder, *, running: bool) -> None:
+        """Makes it so (a new definition restarts it); returns before it is healthy."""
+        ...
+
+    async def restart(self, name: str) -> None: ...
+    async def remove(self, name: str) -> None: ...
+    def deployment(self, name: str) -> Deployment | None: ...
+    def log(self, name: str, tail: int) -> Sequence[LogLine]: ...
+    async def connect(self, name: str) -> socket.socket:
+        """A connected stream socket to a healthy instance; raises `Temporary` when there is none."""
+        ...

@@ -1,0 +1,261 @@
+"""Is this a service we can run? Turns a definition as sent into the one we keep, or says what to change.
+
+Pure: the action in `creation.py` gathers the facts of the cluster (`Rules`) and calls `normalise`.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from hansa.kernel import errors, names, quantities
+from hansa.services.errors import BadService
+from hansa.services.service import (
+    ORIGIN_CLUSTER,
+    ORIGIN_SERVICE,
+    Expose,
+    Federation,
+    Service,
+    StorageIO,
+    VolumeRequest,
+    provider_of,
+)
+
+LOG_LEVELS = frozenset({"NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"})
+VISIBILITIES = ("private", "restricted", "public")
+INPUT_KINDS = frozenset({"minio", "webdav", "rucio"})
+OUTPUT_KINDS = frozenset({"minio", "s3", "webdav", "onedata", "rucio"})
+SUPPORTED_INPUTS = frozenset({"minio"})
+SUPPORTED_OUTPUTS = frozenset({"minio", "s3", "webdav"})
+TOPOLOGIES = ("none", "star", "tree", "mesh")
+DELEGATIONS = ("", "static", "random", "load-based", "topsis")
+_MOUNT_OPTIONS = re.compile(r"[A-Za-z0-9\-_.:=,/ ]*")
+_RESERVED_MOUNTS = ("/oscar/config", "/oscar/bin", "/job", "/proc", "/dev", "/usr", "/etc", "/bin", "/sbin", "/lib")
+_LARGEST_SCRIPT = 1 << 20
+_MOST = 256  # entries in any list or map of a definition
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the cluster allows and provides."""
+
+    allowed_images: tuple[str, ...]
+    default_provider: dict[str, Any]  # minio.default as clients see it: endpoint, verify, region, hidden keys
+
+
+def normalise(service: Service, rules: Rules) -> Service:
+    """The definition with defaults, tidy paths and provider ids; raises `BadService` with the field and a hint."""
+    try:
+        return _normalise(service, rules)
+    except errors.Invalid as error:
+        if isinstance(error, BadService):
+            raise
+        raise BadService(error.message, hint=error.hint) from error
+
+
+def _normalise(service: Service, rules: Rules) -> Service:
+    names.service(service.name)
+    cpu, memory = needs(service)
+    if cpu <= 0 or memory <= 0:
+        raise BadService("cpu and memory must be more than 0", hint="write for example cpu: '0.5' and memory: 256Mi")
+    for field in ("total_cpu", "total_memory", "ephemeral_storage_request"):
+        if text := getattr(service, field):
+            quantities.parse(text, what=field)
+    _check_image(service.image, rules.allowed_images)
+    script = service.script.replace("\r\n", "\n").replace("\r", "\n")
+    if not script.strip():
+        raise BadService("script is empty", hint="give the script's text; FDL files name a file instead")
+    if len(script.encode()) > _LARGEST_SCRIPT:
+        raise BadService("script is larger than 1 MiB", hint="put programs and data into a bucket or volume")
+    if service.visibility not in ("", *VISIBILITIES):
+        raise BadService(
+            f"visibility {service.visibility[:40]!r} is unknown", hint="use one of: " + ", ".join(VISIBILITIES)
+        )
+    _check_counts(service)
+    for variable in (*service.environment.variables, *service.environment.secrets):
+        names.variable(variable)
+    _check_expose(service.expose)
+    _check_volume(service.volume)
+    if service.synchronous.min_scale < 0 or service.synchronous.max_scale < 0:
+        raise BadService("synchronous.min_scale and max_scale must not be negative")
+    if 0 < service.synchronous.max_scale < service.synchronous.min_scale:
+        raise BadService("synchronous.max_scale is below min_scale", hint="0 means unlimited")
+    if not _MOUNT_OPTIONS.fullmatch(service.mount.options):
+        raise BadService("mount.options has characters that are not allowed", hint="allowed: A-Z a-z 0-9 -_.:=,/ space")
+    level = service.log_level.strip().upper()
+    changed = msgspec.structs.replace(
+        service,
+        script=script,
+        visibility=service.visibility or "private",
+        log_level=level if level in LOG_LEVELS else "INFO",
+        allowed_users=tuple(dict.fromkeys(u.strip() for u in service.allowed_users if u.strip())),
+        volume=_default_volume(service),
+        federation=_federation(service.federation, service.name) if service.federation else None,
+        storage_providers=_providers(service, rules),
+    )
+    mount = _normal_io(service.mount, changed, "mount") if service.mount.path else StorageIO()
+    return msgspec.structs.replace(
+        changed,
+        input=tuple(_normal_io(io, changed, "input") for io in service.input),
+        output=tuple(_normal_io(io, changed, "output") for io in service.output),
+        mount=mount,
+    )
+
+
+def needs(service: Service) -> tuple[int, int]:
+    """Millicores and bytes one run takes."""
+    return quantities.millicores(service.cpu, what="cpu"), quantities.size(service.memory, what="memory")
+
+
+def _check_image(image: str, allowed: tuple[str, ...]) -> None:
+    if not image.strip() or len(image) > 1024 or any(c.isspace() for c in image.strip()):
+        raise BadService("image is missing or not an image name", hint="for example ghcr.io/grycap/cowsay")
+    if allowed and not any(part in image for part in allowed):
+        raise BadService(f"image {image[:100]!r} is not allowed here", hint="allowed: " + ", ".join(allowed))
+
+
+def _check_counts(service: Service) -> None:
+    for field in ("input", "output", "allowed_users", "annotations", "labels", "clusters", "image_pull_secrets"):
+        if len(getattr(service, field)) > _MOST:
+            raise BadService(f"{field} has more than {_MOST} entries")
+    if len(service.environment.variables) > _MOST or len(service.environment.secrets) > _MOST:
+        raise BadService(f"environment has more than {_MOST} entries")
+
+
+def _check_expose(expose: Expose) -> None:
+    ports = (*expose.api_port, *expose.nodePort)
+    if any(not 0 <= port <= 65535 for port in ports):
+        raise BadService("expose.api_port and nodePort must be between 1 and 65535")
+    if expose.nodePort and len(expose.nodePort) != len(expose.api_port):
+        raise BadService("expose.nodePort must have as many entries as api_port")
+    if expose.auth_type not in ("", "basic", "forward"):
+        raise BadService(f"expose.auth_type {expose.auth_type[:40]!r} is unknown", hint="use basic or forward")
+    if expose.probe_mode not in ("", "legacy", "direct"):
+        raise BadService(f"expose.probe_mode {expose.probe_mode[:40]!r} is unknown", hint="use legacy or direct")
+    if expose.min_scale < 0 or expose.max_scale < 0:
+        raise BadService("expose.min_scale and max_scale must not be negative")
+    if ".." in expose.health_path.split("/") or len(expose.health_path) > 1024:
+        raise BadService("expose.health_path is not valid")
+
+
+def _check_volume(volume: VolumeRequest | None) -> None:
+    if volume is None:
+        return
+    path = volume.mount_path
+    if not path.startswith("/") or ".." in path.split("/") or path.strip("/") == "" or len(path) > 1024:
+        raise BadService("volume.mount_path must be an absolute path", hint="for example /data")
+    if any(path == taken or path.startswith(taken + "/") for taken in _RESERVED_MOUNTS):
+        raise BadService(f"volume.mount_path {path[:60]!r} is reserved", hint="use a path such as /data")
+    if volume.lifecycle_policy not in ("", "delete", "retain"):
+        raise BadService("volume.lifecycle_policy is unknown", hint="use delete or retain")
+    if volume.size and quantities.size(volume.size, what="volume.size") <= 0:
+        raise BadService("volume.size must be more than 0")
+    if not volume.size and not volume.name:
+        raise BadService("volume needs a size (to create one) or a name (to attach one)")
+    if volume.name:
+        names.volume(volume.name)
+
+
+def _default_volume(service: Service) -> VolumeRequest | None:
+    volume = service.volume
+    if volume is None or not volume.size:
+        return volume
+    return msgspec.structs.replace(
+        volume, name=volume.name or service.name, lifecycle_policy=volume.lifecycle_policy or "delete"
+    )
+
+
+def _federation(federation: Federation, service_name: str) -> Federation:
+    topology = federation.topology.strip().lower() or "none"
+    delegation = federation.delegation.strip().lower()
+    if topology not in TOPOLOGIES:
+        raise BadService(f"federation.topology {topology[:40]!r} is unknown", hint="use " + ", ".join(TOPOLOGIES))
+    if delegation not in DELEGATIONS:
+        raise BadService(
+            f"federation.delegation {delegation[:40]!r} is unknown", hint="use " + ", ".join(DELEGATIONS[1:])
+        )
+    if federation.rescheduler_threshold < 0:
+        raise BadService("federation.rescheduler_threshold must not be negative")
+    for member in federation.members:
+        check_member(member.type, member.cluster_id, member.service_name, member.url, member.priority)
+    return msgspec.structs.replace(
+        federation, group_id=federation.group_id or service_name, topology=topology, delegation=delegation
+    )
+
+
+def check_member(kind: str, cluster_id: str, service_name: str, url: str, priority: int) -> None:
+    if kind.lower() not in ("oscar", "endpoint"):
+        raise BadService(f"federation member type {kind[:40]!r} is unknown", hint="use oscar or endpoint")
+    if priority < 0:
+        raise BadService("federation member priority must not be negative")
+    if kind.lower() == "oscar":
+        if not cluster_id:
+            raise BadService("federation member of type oscar needs a cluster_id")
+        names.service(service_name)
+    elif not url.startswith(("http://", "https://")):
+        raise BadService("federation member of type endpoint needs an http(s) url")
+
+
+def _providers(service: Service, rules: Rules) -> dict[str, dict[str, dict[str, Any]]]:
+    """The given providers with `minio.default` set to ours, unless a federation brought the origin's."""
+    given = {kind.lower(): dict(by_id) for kind, by_id in service.storage_providers.items()}
+    minio = given.setdefault("minio", {})
+    federated = ORIGIN_CLUSTER in service.annotations or bool(service.federation and service.federation.members)
+    default = minio.get("default") or {}
+    if not (federated and default.get("endpoint")):
+        default = rules.default_provider
+    # `default` stands last of nothing: it is ours to set, whatever was sent
+    given["minio"] = {**{k: v for k, v in minio.items() if k != "default"}, "default": default}
+    return given
+
+
+def _normal_io(io: StorageIO, service: Service, field: str) -> StorageIO:
+    kind, ident = provider_of(io)
+    possible = INPUT_KINDS if field == "input" else OUTPUT_KINDS
+    if kind not in possible:
+        raise BadService(
+            f"{field} storage_provider {io.storage_provider[:40]!r} is not supported",
+            hint="use one of: " + ", ".join(sorted(possible)),
+        )
+    supported = SUPPORTED_INPUTS if field == "input" else SUPPORTED_OUTPUTS
+    if kind not in supported:
+        raise BadService(
+            f"{field} storage_provider {kind} is not available on this manager",
+            hint="use one of: " + ", ".join(sorted(supported)),
+        )
+    if ident not in service.storage_providers.get(kind, {}):
+        raise BadService(
+            f"{field} uses {kind}.{ident}, which storage_providers does not define",
+            hint=f"add storage_providers.{kind}.{ident} or use minio.default",
+        )
+    if field == "input" and (kind, ident) != ("minio", "default"):
+        same = service.storage_providers["minio"]["default"].get("endpoint")
+        if service.storage_providers[kind][ident].get("endpoint") != same:
+            raise BadService(
+                "an input must come from the cluster's own MinIO", hint="use storage_provider: minio.default"
+            )
+    path = _normal_path(io.path, kind, _default_bucket(service, field, kind, ident))
+    if field == "input" and "/" not in path:
+        raise BadService(f"input path {io.path[:60]!r} needs a folder in its bucket", hint="for example my-bucket/in")
+    return msgspec.structs.replace(io, storage_provider=f"{kind}.{ident}", path=path)
+
+
+def _default_bucket(service: Service, field: str, kind: str, ident: str) -> str:
+    origin = service.annotations.get(ORIGIN_SERVICE, "")
+    from_origin = field == "output" and (kind, ident) == ("minio", "default") and service.annotations.get(ORIGIN_CLUSTER)
+    return origin if from_origin and origin else service.name
+
+
+def _normal_path(path: str, kind: str, default_bucket: str) -> str:
+    tidy = path.strip().strip("/").strip()
+    if not tidy:
+        raise BadService("an input or output path is empty", hint="for example my-bucket/in")
+    if len(tidy) > 1024 or any(step in ("", ".", "..") for step in tidy.split("/")):
+        raise BadService(f"path {tidy[:60]!r} is not valid", hint="no empty, . or .. step and at most 1024 characters")
+    if kind not in ("minio", "s3"):
+        return tidy
+    if "/" not in tidy:
+        tidy = f"{default_bucket}/{tidy}"
+    names.bucket(tidy.partition("/")[0])
+    return tidy

@@ -1,0 +1,259 @@
+"""One typed tree of settings, from `hansa.toml` and `HANSA_*` variables, read once at start.
+
+Every field has a default that works on a laptop and a sentence on its trade-off; `docs/reference/settings.md` is
+made from them. A wrong or unknown setting stops the start with one clear line.
+`HANSA_HTTP__PORT=9000` sets `http.port`; lists and tables are given as JSON.
+"""
+
+import difflib
+import json
+import os
+import secrets
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from hansa.kernel import errors
+from hansa.kernel.issuer import IssuerSettings
+
+# Variables the command line reads for itself; they are no settings of a server.
+_CLIENT_VARIABLES = frozenset(
+    {"HANSA_CLUSTER", "HANSA_URL", "HANSA_USER", "HANSA_PASSWORD", "HANSA_TOKEN", "HANSA_CONFIG", "HANSA_PROFILES"}
+)
+_TEST_PREFIX = "HANSA_TEST_"
+
+
+class BadSetting(errors.HansaError):
+    """A setting is wrong, unknown or missing."""
+
+    code, kind = "settings.invalid", errors.Kind.INVALID
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ClusterSettings(_Group):
+    id: str = Field("hansa", pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
+    """The cluster's own name; peers and FDL files use it as `cluster_id`."""
+    services_namespace: str = Field("oscar-svc", pattern=r"^[a-z0-9]([a-z0-9-]{0,15}[a-z0-9])?$")
+    """Where the admin's services live and the prefix of every user's namespace; keep it equal on all members."""
+    public_url: str = ""
+    """How others reach this manager; empty means the address it listens on."""
+
+
+class HttpSettings(_Group):
+    host: str = "127.0.0.1"
+    """The address to listen on; 0.0.0.0 lets other machines in, then put TLS in front."""
+    port: int = Field(8080, ge=0, le=65535)
+    """The port to listen on; 0 takes a free one."""
+    body_limit: int = Field(16 * 2**20, ge=1024)
+    """The largest accepted body of a `/job`, `/run` or service call in bytes; larger inputs belong into a bucket."""
+
+
+class AdminSettings(_Group):
+    user: str = Field("admin", min_length=1, pattern=r"^[^:]+$")
+    """The Basic user with all rights."""
+    password: SecretStr = SecretStr("")
+    """Its password; empty means: make one at the first start and keep it in `<data>/admin-password`."""
+
+
+class DatabaseSettings(_Group):
+    url: str = ""
+    """Empty is SQLite in the data folder; `postgresql://user:password@host/name` shares state between machines."""
+    pool: int = Field(10, ge=1, le=200)
+    """Connections to PostgreSQL; more allow more concurrent requests and cost the server memory."""
+
+
+class StorageSettings(_Group):
+    kind: Literal["embedded", "minio", "s3"] = "embedded"
+    """`embedded` starts SeaweedFS beside the manager; `minio` and `s3` use the server at `endpoint`."""
+    endpoint: str = ""
+    """The S3 address for `minio` and `s3`."""
+    public_endpoint: str = ""
+    """What clients are told in `/system/config` and in presigned links; empty means the same address."""
+    access_key: str = ""
+    secret_key: SecretStr = SecretStr("")
+    """The administrator's keys for `minio` and `s3`; the embedded store makes its own."""
+    region: str = "us-east-1"
+    verify: bool = True
+    """Whether the store's TLS certificate is checked."""
+    reconcile_every: float = Field(60.0, gt=0)
+    """Seconds between listings that look for uploads no event told of; shorter finds them sooner and costs lists."""
+
+
+class OidcSettings(_Group):
+    issuers: tuple[IssuerSettings, ...] = ()
+    """The identity providers whose tokens are accepted."""
+    users_admin: tuple[str, ...] = ()
+    """Subjects with the admin's view of `/system/status` and `/system/logs`."""
+
+
+class SandboxSettings(_Group):
+    runtime: Literal["host", "podman"] = "host"
+    """`host` runs scripts in this machine's own userland; `podman` runs the image the service names."""
+    uid_base: int = Field(310_000, ge=1000, le=2**31)
+    """First of 256 user ids that belong to this manager's jobs alone; managers on one machine need distinct ranges."""
+    network: Literal["none", "host"] = "none"
+    """What a job may reach: nothing, or all this machine reaches (then also the store's unprotected inner ports)."""
+    processes: int = Field(256, ge=8, le=32768)
+    """How many processes one job may have."""
+
+
+class JobSettings(_Group):
+    cpu: str = ""
+    """How much CPU jobs may use together ("3500m"); empty means all of this machine."""
+    memory: str = ""
+    """How much memory jobs may use together ("4Gi"); empty means nine tenths of this machine."""
+    time_limit: float = Field(86_400, gt=0)
+    """Seconds after which a job is ended; a service may ask for less with the annotation `hansa/time-limit`."""
+    run_limit: float = Field(300, gt=0)
+    """Seconds a synchronous run may take, waiting included."""
+    page_size: int = Field(70, ge=1, le=1000)
+    """Jobs on one page of a listing."""
+    keep: float = Field(2_592_000, gt=0)
+    """Seconds a finished job and its log are kept; 30 days as in OSCAR."""
+    log_limit: int = Field(10 * 2**20, ge=4096)
+    """Bytes of log kept for one job; what a script prints beyond is dropped and said so."""
+    attempts: int = Field(3, ge=1, le=20)
+    """How often a job is started again after the manager died under it."""
+    queue_limit: int = Field(100_000, ge=1)
+    """Jobs that may wait at once; beyond, submissions are refused with 503 instead of growing without bound."""
+
+
+class QuotaSettings(_Group):
+    cpu: str = "2"
+    memory: str = "2Gi"
+    ephemeral_storage: str = "1Gi"
+    gpu: int = 0
+    volumes: int = Field(5, ge=0)
+    disk: str = "7Gi"
+    max_disk_per_volume: str = "5Gi"
+    min_disk_per_volume: str = "200Mi"
+    buckets: int = Field(5, ge=0)
+    storage_per_bucket: str = "5Gi"
+    enforce: bool = True
+    """Whether a user's quota is enforced; the admin is never limited."""
+
+
+class ImageSettings(_Group):
+    allowed: tuple[str, ...] = ()
+    """If not empty, a service's image must contain one of these strings."""
+
+
+class LogSettings(_Group):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    form: Literal["auto", "json", "text"] = "auto"
+    """`json` for collectors, `text` for people; `auto` looks whether a terminal is attached."""
+
+
+class Settings(_Group):
+    data: Path = Path("hansa-data")
+    """The folder that holds everything this manager must remember."""
+    cluster: ClusterSettings = ClusterSettings()
+    http: HttpSettings = HttpSettings()
+    admin: AdminSettings = AdminSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    storage: StorageSettings = StorageSettings()
+    oidc: OidcSettings = OidcSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    jobs: JobSettings = JobSettings()
+    quotas: QuotaSettings = QuotaSettings()
+    images: ImageSettings = ImageSettings()
+    log: LogSettings = LogSettings()
+
+
+def load(path: Path | None = None, env: Mapping[str, str] | None = None) -> Settings:
+    """The settings from a file (if any) with variables on top. Raises `BadSetting` with one clear line."""
+    env = os.environ if env is None else env
+    if path is None and env.get("HANSA_CONFIG"):
+        path = Path(env["HANSA_CONFIG"])
+    tree = _from_file(path) if path else {}
+    for name in sorted(env):
+        if not name.startswith("HANSA_") or name in _CLIENT_VARIABLES or name.startswith(_TEST_PREFIX):
+            continue
+        _place(tree, name, env[name])
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise BadSetting(*_explain(error)) from None
+
+
+def admin_password(settings: Settings) -> str:
+    """The admin's password: the one given, else one made at the first start and kept in the data folder."""
+    given = settings.admin.password.get_secret_value()
+    if given:
+        return given
+    kept = settings.data / "admin-password"
+    if not kept.exists():
+        settings.data.mkdir(parents=True, exist_ok=True)
+        fresh = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fresh, "w") as file:
+            file.write(secrets.token_urlsafe(18))
+    return kept.read_text().strip()
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise BadSetting(f"there is no settings file {path}", hint="check --config or HANSA_CONFIG") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{path} is not valid TOML: {error}") from None
+
+
+def _place(tree: dict[str, Any], name: str, text: str) -> None:
+    steps = name.removeprefix("HANSA_").lower().split("__")
+    node: Any = tree
+    model: Any = Settings
+    for depth, step in enumerate(steps):
+        field = model.model_fields.get(step) if isinstance(model, type) and issubclass(model, BaseModel) else None
+        if field is None:
+            raise BadSetting(f"{name} is not a setting", hint=_nearest(name))
+        if depth == len(steps) - 1:
+            node[step] = _value(name, text, field.annotation)
+            return
+        model = field.annotation
+        node = node.setdefault(step, {})
+
+
+def _value(name: str, text: str, annotation: Any) -> Any:
+    if getattr(annotation, "__origin__", None) is tuple or (
+        isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    ):
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError:
+            raise BadSetting(f"{name} must be JSON", hint='for example ["a","b"]') from None
+    return text
+
+
+def names(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]:
+    """Every setting by its dotted name."""
+    found: list[str] = []
+    for key, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found += names(kind, f"{prefix}{key}.")
+        else:
+            found.append(prefix + key)
+    return found
+
+
+def _nearest(variable: str) -> str:
+    known = ["HANSA_" + name.upper().replace(".", "__") for name in names()]
+    close = difflib.get_close_matches(variable, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else "docs/reference/settings.md lists them all"
+
+
+def _explain(error: ValidationError) -> tuple[str, ...]:
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(name, names(), n=1, cutoff=0.5)
+        asked = f": did you mean {close[0]}?" if close else ": docs/reference/settings.md lists them all"
+        return (f"{name} is not a setting{asked}",)
+    return (f"setting {name}: {first['msg'].lower()}",)

@@ -1,0 +1,156 @@
+"""One database, SQLite or PostgreSQL, behind two verbs: `read` and `write`.
+
+Each takes a plain function of a connection and runs it in a thread, so one hop serves a whole transaction. All
+writes go through one writer that commits whatever has queued up together (group commit): a burst of accepted jobs
+costs one flush to disk instead of one each, and SQLite never sees two writers.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+
+from hansa.kernel import errors
+
+T = TypeVar("T")
+Operation = Callable[[sa.Connection], T]
+_READERS = 4
+_LARGEST_BATCH = 256
+
+
+class DatabaseDown(errors.Temporary):
+    """The database does not answer."""
+
+    code = "store.unavailable"
+
+
+@dataclass(slots=True)
+class _Waiting:
+    operation: Operation[Any]
+    done: asyncio.Future[Any]
+    alone: bool = field(default=False)
+
+
+def sqlite_url(folder: Path) -> str:
+    return f"sqlite:///{folder / 'hansa.db'}"
+
+
+def make_engine(url: str, pool: int = 10) -> sa.Engine:
+    """An engine with the settings we rely on: WAL and full flush, or bounded statements on PostgreSQL."""
+    if url.startswith("sqlite"):
+        engine = sa.create_engine(url, pool_size=_READERS + 1, max_overflow=2, connect_args={"timeout": 30})
+        event.listen(engine, "connect", _tune_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    for scheme in ("postgresql://", "postgres://"):
+        if url.startswith(scheme):
+            url = "postgresql+psycopg://" + url.removeprefix(scheme)
+    return sa.create_engine(
+        url,
+        pool_size=pool,
+        max_overflow=0,
+        pool_timeout=10,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": 5, "options": "-c statement_timeout=30000"},
+    )
+
+
+def _tune_sqlite(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=wal", "synchronous=full", "busy_timeout=30000", "foreign_keys=on"):
+        cursor.execute(f"pragma {pragma}")
+    cursor.close()
+    connection.isolation_level = None  # we say BEGIN ourselves, see below
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # A writer takes the lock first: upgrading from read to write inside a transaction can fail at once with "locked".
+    writing = connection.get_execution_options().get("writing")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+class Database:
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="hansa-read")
+        self._writer_thread = ThreadPoolExecutor(1, thread_name_prefix="hansa-write")
+        self._queue: asyncio.Queue[_Waiting | None] = asyncio.Queue()
+        self._writer: asyncio.Task[None] | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.engine.dialect.name
+
+    def start(self) -> None:
+        self._writer = asyncio.create_task(self._write_batches(), name="store writer")
+
+    async def close(self) -> None:
+        if self._writer is not None:
+            await self._queue.put(None)
+            await self._writer
+            self._writer = None
+        self._readers.shutdown(wait=True)
+        self._writer_thread.shutdown(wait=True)
+        self.engine.dispose()
+
+    async def read(self, operation: Operation[T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._run, operation, False)
+
+    async def write(self, operation: Operation[T]) -> T:
+        """Runs `operation` in a transaction and returns once it is committed. It may be run more than once if the
+        batch it was first put in fails, so it must only touch the connection."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if self._writer is None or self._writer.done():
+            raise DatabaseDown("the store is closed", hint="the manager is stopping")
+        await self._queue.put(_Waiting(operation, done))
+        return await done
+
+    def _run(self, operation: Operation[T], writing: bool) -> T:
+        try:
+            with self.engine.connect().execution_options(writing=writing) as connection, connection.begin():
+                return operation(connection)
+        except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
+            reason = str(error.orig if isinstance(error, exc.DBAPIError) else error).splitlines()[0]
+            raise DatabaseDown(f"the database does not answer: {reason}", hint="check database.url") from error
+
+    async def _write_batches(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            batch = [await self._queue.get()]
+            with contextlib.suppress(asyncio.QueueEmpty):
+                while len(batch) < _LARGEST_BATCH:
+                    batch.append(self._queue.get_nowait())
+            waiting = [one for one in batch if one is not None]
+            if waiting:
+                outcomes = await loop.run_in_executor(self._writer_thread, self._commit_together, waiting)
+                for one, (value, error) in zip(waiting, outcomes, strict=True):
+                    if one.done.cancelled():
+                        continue
+                    if error is None:
+                        one.done.set_result(value)
+                    else:
+                        one.done.set_exception(error)
+            if len(waiting) < len(batch):
+                return
+
+    def _commit_together(self, batch: list[_Waiting]) -> list[tuple[Any, BaseException | None]]:
+        if len(batch) > 1:
+            try:
+                together = self._run(lambda connection: [one.operation(connection) for one in batch], True)
+                return [(value, None) for value in together]
+            except Exception:  # noqa: S110 - one spoiled the batch: each gets its own transaction and its own error
+                pass
+        outcomes: list[tuple[Any, BaseException | None]] = []
+        for one in batch:
+            try:
+                outcomes.append((self._run(one.operation, True), None))
+            except Exception as error:
+                outcomes.append((None, error))
+        return outcomes

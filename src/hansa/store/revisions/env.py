@@ -1,0 +1,8 @@
+"""Alembic's entry: runs the revisions on the connection that `schema.py` hands over."""
+
+from alembic import context
+
+from hansa.store.tables import metadata
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True)
+context.run_migrations()

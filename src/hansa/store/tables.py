@@ -1,0 +1,131 @@
+"""Every table Hansa keeps. Changes come as revisions in `revisions/`; a test holds the two together."""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData(
+    naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"},
+)
+
+services = sa.Table(
+    "services",
+    metadata,
+    sa.Column("name", sa.String(63), primary_key=True),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("phase", sa.String(16), nullable=False),  # creating | ready | deleting
+    sa.Column("stopped", sa.Boolean, nullable=False),  # an exposed service its owner stopped
+    sa.Column("definition", sa.Text, nullable=False),  # JSON, with every secret value blanked
+    sa.Column("sealed", sa.LargeBinary, nullable=False),  # those secret values, encrypted
+    sa.Column("made_buckets", sa.Text, nullable=False),  # JSON list: what its creation made, and its deletion removes
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("updated", sa.Float, nullable=False),
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    # the order of acceptance; SQLite only counts up by itself on its own INTEGER type
+    sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("name", sa.String(63), nullable=False, unique=True),
+    sa.Column("service", sa.String(63), nullable=False),
+    sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("started", sa.Float),
+    sa.Column("finished", sa.Float),
+    sa.Column("cpu", sa.BigInteger, nullable=False),
+    sa.Column("memory", sa.BigInteger, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("cpu_seconds", sa.Float, nullable=False),
+    sa.Column("event", sa.LargeBinary, nullable=False),
+    sa.Index(None, "service", "seq"),
+    sa.Index(None, "status", "seq"),
+    sa.Index(None, "finished"),
+    sqlite_autoincrement=True,  # a number is never given twice, so paging and order hold after deletions
+)
+
+uploads = sa.Table(
+    "uploads",
+    metadata,  # which object versions already became a job: the ledger that makes an event run once
+    sa.Column("service", sa.String(63), primary_key=True),
+    sa.Column("bucket", sa.String(63), primary_key=True),
+    sa.Column("key", sa.String(1024), primary_key=True),
+    sa.Column("etag", sa.String(128), primary_key=True),
+    sa.Column("modified", sa.BigInteger, primary_key=True),
+    sa.Column("seen", sa.Float, nullable=False),
+)
+
+cursors = sa.Table(
+    "cursors",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.BigInteger, nullable=False),
+)
+
+users = sa.Table(
+    "users",
+    metadata,
+    sa.Column("uid", sa.String(255), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("issuer", sa.String(1024), nullable=False),
+    sa.Column("namespace", sa.String(63), nullable=False, unique=True),
+    sa.Column("store_secret", sa.LargeBinary, nullable=False),  # encrypted
+    sa.Column("created", sa.Float, nullable=False),
+)
+
+buckets = sa.Table(
+    "buckets",
+    metadata,
+    sa.Column("name", sa.String(63), primary_key=True),
+    sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("owner_name", sa.String(255), nullable=False),
+    sa.Column("visibility", sa.String(16), nullable=False),
+    sa.Column("allowed_users", sa.Text, nullable=False),  # JSON list
+    sa.Column("from_service", sa.String(63), nullable=False),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Index(None, "owner"),
+)
+
+volumes = sa.Table(
+    "volumes",
+    metadata,
+    sa.Column("namespace", sa.String(63), primary_key=True),
+    sa.Column("name", sa.String(63), primary_key=True),
+    sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("created_by", sa.String(63), nullable=False),  # the service that made it, "" for a person
+    sa.Column("policy", sa.String(16), nullable=False),  # delete | retain
+    sa.Column("created", sa.Float, nullable=False),
+)
+
+quotas = sa.Table(
+    "quotas",
+    metadata,
+    sa.Column("uid", sa.String(255), primary_key=True),
+    sa.Column("limits", sa.Text, nullable=False),  # JSON: what differs from the defaults
+)
+
+invocations = sa.Table(
+    "invocations",
+    metadata,  # one row for each /job, /run and exposed request: feeds /system/logs and the metrics
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),  # async | sync | exposed
+    sa.Column("service", sa.String(63), nullable=False),
+    sa.Column("user", sa.String(255), nullable=False),
+    sa.Column("status", sa.Integer, nullable=False),
+    sa.Column("latency", sa.Float, nullable=False),  # seconds
+    sa.Column("client_ip", sa.String(64), nullable=False),
+    sa.Column("method", sa.String(16), nullable=False),
+    sa.Column("path", sa.String(1024), nullable=False),
+    sa.Index(None, "at"),
+    sa.Index(None, "service", "at"),
+)
+
+facts = sa.Table(
+    "facts",
+    metadata,  # single values an administrator set at run time, such as the allowed image repositories
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),  # JSON
+)
