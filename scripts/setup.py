@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 OLDEST_PYTHON = (3, 11)
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +32,8 @@ BUILD_LOCK = REQUIREMENTS / "build.txt"  # pip and setuptools: what installs eve
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "hansa-setup.json"
+CACHE = ROOT / ".cache"
+PACKAGES_LOG = CACHE / "packages.log"
 
 DOWNLOAD_SECONDS = 1800
 PROBE_SECONDS = 60
@@ -161,9 +163,8 @@ def use_new_enough_python() -> None:
 @contextlib.contextmanager
 def only_one_setup() -> Iterator[None]:
     """`make run` and `make test` in two terminals must not write into one environment at once."""
-    folder = ROOT / ".cache"
-    folder.mkdir(exist_ok=True)
-    with open(folder / "setup.lock", "w") as lock:
+    CACHE.mkdir(exist_ok=True)
+    with open(CACHE / "setup.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -194,11 +195,15 @@ def install_packages(packages: Sequence[str]) -> bool:
         return False
     say(f"installing Debian packages: {' '.join(packages)}")
     command = [*become_root, "sh", "-c", INSTALL_SCRIPT, "sh"]
-    if succeeds([*command, *packages]):
+    with open(PACKAGES_LOG, "w") as log:
+        if succeeds([*command, *packages], log=log):
+            return True
+        # One package that this release does not have must not cost us the others.
+        outcomes = [succeeds([*command, package], log=log) for package in packages if len(packages) > 1]
+    if outcomes and all(outcomes):
         return True
-    # One package that this release does not have must not cost us the others.
-    outcomes = [succeeds([*command, package]) for package in packages] if len(packages) > 1 else [False]
-    return all(outcomes)
+    say(f"not all could be installed; apt's words are in {PACKAGES_LOG.relative_to(ROOT)}")
+    return False
 
 
 def way_to_root() -> list[str] | None:
@@ -311,8 +316,14 @@ def pip_install(*arguments: str) -> None:
         )
 
 
-def succeeds(command: Sequence[str], *, seconds: float = DOWNLOAD_SECONDS, quiet: bool = False) -> bool:
-    output = subprocess.DEVNULL if quiet else None
+def succeeds(
+    command: Sequence[str],
+    *,
+    seconds: float = DOWNLOAD_SECONDS,
+    quiet: bool = False,
+    log: TextIO | None = None,
+) -> bool:
+    output = subprocess.DEVNULL if quiet else log
     try:
         done = subprocess.run(
             command,

@@ -73,7 +73,7 @@ def front_door(area: str) -> Module:
 
 
 def open_areas() -> list[str]:
-    """Areas one can enter. An empty door is shut: nobody goes past it, so it is written before its use."""
+    """Areas that have built their front door; an empty `__init__.py` is one still to be built."""
     doors = {area: front_door(area) for area in sorted(AREAS)}
     return [area for area, door in doors.items() if door.path.is_file() and door.syntax.body]
 
