@@ -290,7 +290,8 @@ def make_environment() -> None:
 def bring_pip(python: str) -> bool:
     """Fills an environment that was made without pip, from a pip or a pip wheel that the system has."""
     locked = ["install", "--quiet", "--no-input", "--require-hashes", "-r", str(BUILD_LOCK)]
-    if succeeds([python, "-m", "pip", "--python", str(VENV_PYTHON), *locked]):
+    has_pip = succeeds([python, "-m", "pip", "--version"], seconds=PROBE_SECONDS, quiet=True)
+    if has_pip and succeeds([python, "-m", "pip", "--python", str(VENV_PYTHON), *locked]):
         return True
     for wheel in sorted(glob.glob("/usr/share/python-wheels/pip-*.whl"), reverse=True):
         if succeeds([str(VENV_PYTHON), f"{wheel}/pip", *locked]):
