@@ -5,7 +5,7 @@ single fields become JSON is in `fdl_fields.py`. Files made for oscar-cli and os
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -13,7 +13,7 @@ import yaml
 from hansa.services import fdl_fields
 from hansa.services.fdl_fields import BadFdl
 
-__all__ = ["BadFdl", "Definition", "Fdl", "ReadScript", "parse", "with_clusters"]
+__all__ = ["BadFdl", "Definition", "Fdl", "ReadScript", "parse"]
 
 ReadScript = Callable[[str], str]
 _FORM = "functions: {oscar: [{my-cluster: {name: my-service, image: …, script: …}}]}"
@@ -30,6 +30,19 @@ class Definition:
     def name(self) -> str:
         return str(self.service.get("name", ""))
 
+    def with_clusters(self, known: Mapping[str, Mapping[str, Any]]) -> "Definition":
+        """With the address (`endpoint`, `ssl_verify`) of each federation member the file does not describe.
+
+        oscar-cli sends the stored passwords along too. We do not: viewers of a service see its definition.
+        """
+        members = (self.service.get("federation") or {}).get("members") or self.service.get("replicas") or []
+        clusters = dict(self.service.get("clusters") or {})
+        for member in members:
+            name = member.get("cluster_id", "")
+            if name in known and name not in clusters:
+                clusters[name] = {"auth_user": "", "auth_password": "", **known[name]}
+        return replace(self, service={**self.service, "clusters": clusters}) if clusters else self
+
 
 @dataclass(frozen=True, slots=True)
 class Fdl:
@@ -42,9 +55,7 @@ def parse(text: str, read_script: ReadScript) -> Fdl:
     try:
         return _parse(text, read_script)
     except RecursionError:
-        raise BadFdl(
-            "the file is nested without end", hint="look for an alias (*) inside its own anchor (&)"
-        ) from None
+        raise BadFdl("the file is nested without end", hint="look for an alias (*) inside its own anchor (&)") from None
 
 
 def _parse(text: str, read_script: ReadScript) -> Fdl:
@@ -54,9 +65,7 @@ def _parse(text: str, read_script: ReadScript) -> Fdl:
         if name not in ("functions", "storage_providers", "clusters"):
             known = ("functions", "storage_providers", "clusters")
             warnings.append(f"unknown top-level field {name}{fdl_fields.did_you_mean(str(name), known)}")
-    providers = fdl_fields.STORAGE_PROVIDERS(
-        document.get("storage_providers"), "storage_providers", warnings.append
-    )
+    providers = fdl_fields.STORAGE_PROVIDERS(document.get("storage_providers"), "storage_providers", warnings.append)
     clusters = fdl_fields.CLUSTERS(document.get("clusters"), "clusters", warnings.append)
     definitions = []
     for index, (cluster_id, body) in enumerate(_entries(document)):
@@ -72,20 +81,6 @@ def _parse(text: str, read_script: ReadScript) -> Fdl:
         definitions.append(Definition(cluster_id, service))
     _refuse_twins(definitions)
     return Fdl(tuple(definitions), tuple(warnings))
-
-
-def with_clusters(service: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The service with the address (`endpoint`, `ssl_verify`) of each member the FDL does not describe.
-
-    oscar-cli sends the stored passwords along too. We do not: a service's definition is shown to its viewers.
-    """
-    members = (service.get("federation") or {}).get("members") or service.get("replicas") or []
-    clusters = dict(service.get("clusters") or {})
-    for member in members:
-        name = member.get("cluster_id", "")
-        if name in known and name not in clusters:
-            clusters[name] = {"auth_user": "", "auth_password": "", **known[name]}
-    return {**service, "clusters": clusters} if clusters else dict(service)
 
 
 def _load(text: str) -> Mapping[str, Any]:
@@ -148,7 +143,5 @@ def _refuse_twins(definitions: list[Definition]) -> None:
     for definition in definitions:
         key = (definition.cluster_id, definition.name)
         if key in seen:
-            raise BadFdl(
-                f"{definition.name} stands twice for {definition.cluster_id}", hint="remove one of the two"
-            )
+            raise BadFdl(f"{definition.name} stands twice for {definition.cluster_id}", hint="remove one of the two")
         seen.add(key)

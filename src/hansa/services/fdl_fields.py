@@ -1,8 +1,8 @@
 """Which fields may an FDL hold, and how does a YAML value become what OSCAR's JSON expects?
 
 `fdl.py` calls `fit` on each service. YAML is looser than the wire: `cpu: 1` has to travel as "1",
-`api_port: 80` as [80], `Variables` as `variables`. So scalars are read with their text beside their value, and
-this table says which of the two a field wants.
+`api_port: 80` as [80], `Variables` as `variables`. So scalars are read with their text beside their value,
+and this table says which of the two a field wants.
 """
 
 import difflib
@@ -99,8 +99,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    kind = {dict: "a map", list: "a list"}.get(type(value))
-    return kind or repr(str(value)[:40])
+    if isinstance(value, Mapping):
+        return "a map"
+    return "a list" if isinstance(value, list) else repr(str(value)[:40])
 
 
 def _refuse(where: str, wanted: str, value: Any) -> BadFdl:

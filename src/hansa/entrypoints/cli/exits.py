@@ -1,4 +1,4 @@
-"""Which exit code tells a script what happened? Used by `app.py`, the help text and `docs/reference/cli.md`."""
+"""Which exit code tells a script what happened? Read by `app.py`, the help text and the reference page."""
 
 from enum import IntEnum
 

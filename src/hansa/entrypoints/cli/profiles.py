@@ -1,7 +1,7 @@
-"""Which clusters does this person know, and how do they sign in there? Kept in one TOML file, readable by them only.
+"""Which clusters does this person know, and how do they sign in? Kept in one TOML file only they can read.
 
-`login`, `logout` and `profile` change it, `session.py` reads it. The file is replaced as a whole under a lock, so
-two commands at once lose nothing.
+`login`, `logout` and `profile` change it, `session.py` reads it. The file is replaced as a whole under a
+lock, so two commands at once lose nothing.
 """
 
 import fcntl
@@ -63,7 +63,8 @@ class Profiles:
         if name not in self.known:
             names = ", ".join(self.known) or "none yet"
             raise NoProfile(
-                f"no cluster {name!r} is known here (known: {names})", hint="sign in with: hansa login URL --name NAME"
+                f"no cluster {name!r} is known here (known: {names})",
+                hint="sign in with: hansa login URL --name NAME",
             )
         return self.known[name]
 
@@ -120,7 +121,9 @@ def editing(path: Path) -> Iterator["Draft"]:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise BadProfiles(f"cannot write {path}: {error.strerror}", hint="set HANSA_PROFILES to another place") from None
+        raise BadProfiles(
+            f"cannot write {path}: {error.strerror}", hint="set HANSA_PROFILES to another place"
+        ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         draft = Draft(load(path))

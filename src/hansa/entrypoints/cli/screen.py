@@ -1,7 +1,7 @@
 """What does a person, or a script, get to see? Answers on stdout, everything else on stderr.
 
-Every command makes a `Screen`. With `--json` stdout holds one JSON document and nothing else; without, tables and
-lines that read well without colour. Bars and spinners appear only on a terminal.
+Every command makes a `Screen`. With `--json` stdout holds one JSON document and nothing else; without, tables
+and lines that read well without colour. Bars and spinners appear only on a terminal.
 """
 
 import json
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -97,6 +98,9 @@ class Screen:
         if not cells and empty:
             self.note(empty)
             return
+        if not self._out.is_terminal:
+            self._aligned([[column.upper() for column in columns], *cells])
+            return
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(Text(column.upper()), overflow="fold")
@@ -104,16 +108,28 @@ class Screen:
             table.add_row(*(Text(cell, style=_STYLE.get(cell.lower(), "")) for cell in row))
         self._out.print(table)
 
+    def _aligned(self, rows: list[list[str]]) -> None:
+        """Columns for a pipe or file: never wrapped or cut, and quick for thousands of rows."""
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            padded = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+            sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
     def facts(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Names and values, one per line, empty ones left out."""
         if self.as_json:
             return
+        told = [[name, text] for name, value in pairs if (text := plain(value))]
+        if not told:
+            return
+        if not self._out.is_terminal:
+            self._aligned(told)
+            return
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(style="bold")
         table.add_column(overflow="fold")
-        for name, value in pairs:
-            if text := plain(value):
-                table.add_row(Text(name), Text(text, style=_STYLE.get(text.lower(), "")))
+        for name, text in told:
+            table.add_row(Text(name), Text(text, style=_STYLE.get(text.lower(), "")))
         self._out.print(table)
 
     def raw(self, content: bytes) -> None:
@@ -153,7 +169,14 @@ class Screen:
             yield Bar(progress, progress.add_task(plain(title), total=None))
 
     def _progress(self, *columns: Any) -> Progress:
-        return Progress(*columns, console=self._err, transient=True, disable=not self.interactive)
+        return Progress(
+            *columns,
+            console=self._err,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            disable=not self.interactive,
+        )
 
 
 class Bar:
@@ -168,6 +191,15 @@ class Bar:
 
     def total(self, amount: int | None) -> None:
         self._progress.update(self._task, total=amount)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Clears the line while something else is written to the terminal."""
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            self._progress.start()
 
     def title(self, text: str) -> None:
         self._progress.update(self._task, description=plain(text))

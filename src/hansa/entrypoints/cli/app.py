@@ -1,0 +1,90 @@
+"""All commands together, and the one place where a failure becomes words on stderr and an exit code."""
+
+import os
+import sys
+
+import typer
+from typer.main import get_command
+
+from hansa.entrypoints.cli import exits
+from hansa.entrypoints.cli.commands import (
+    apply,
+    bucket,
+    job,
+    login,
+    profile,
+    quota,
+    server,
+    service,
+    status,
+    volume,
+)
+from hansa.entrypoints.cli.commands import run as run_command
+from hansa.entrypoints.cli.screen import Screen
+from hansa.kernel.errors import HansaError
+
+_EPILOG = "Exit codes: " + "; ".join(f"{code.value} {meaning}" for code, meaning in exits.MEANING.items()) + "."
+
+app = typer.Typer(
+    name="hansa",
+    help="Hansa: independent clusters that act as one.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _module in (server, login, apply, run_command, status):
+    _module.register(app)
+for _name, _group in (
+    ("profile", profile.app),
+    ("service", service.app),
+    ("job", job.app),
+    ("bucket", bucket.app),
+    ("volume", volume.app),
+    ("quota", quota.app),
+):
+    app.add_typer(_group, name=_name)
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line; gives its exit code."""
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _pipe_closed()
+    except SystemExit as stop:
+        # Typer leaves this way when stdout's reader is gone, and when it has answered a shell's completion.
+        return _pipe_closed() if isinstance(stop.__context__, BrokenPipeError) else int(stop.code or 0)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        code = get_command(app).main(arguments, prog_name="hansa", standalone_mode=False)
+    except HansaError as error:
+        Screen().failure(error)
+        return exits.of(error)
+    except typer.TyperException as error:
+        Screen().error(error.format_message(), hint=_usage_hint(error))
+        return error.exit_code
+    except typer.Abort:
+        Screen().error("stopped; nothing was changed")
+        return exits.Exit.FAILED
+    return code if isinstance(code, int) else exits.Exit.OK
+
+
+def _usage_hint(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "hansa"
+    return f"see: {path} --help"
+
+
+def _pipe_closed() -> int:
+    """Whoever read our output, such as `head`, has seen enough."""
+    # Python flushes stdout once more at its end; let that go nowhere.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return exits.Exit.OK

@@ -1,0 +1,1 @@
+"""One file per command group. Each is a door: parse, call, print."""

@@ -1,0 +1,112 @@
+"""`hansa login` and `hansa logout`: remember a cluster and how to sign in there, or forget it."""
+
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from hansa.entrypoints.cli import oidc, options, profiles, session
+from hansa.entrypoints.cli.profiles import Profile
+from hansa.entrypoints.cli.screen import Screen
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def login(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The manager's address, such as https://oscar.example.")],
+    *,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", "-n", "--cluster", "-c", metavar="NAME", help="What to call the cluster here."),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Basic sign-in as USER; else HANSA_USER.")] = None,
+    password_stdin: Annotated[
+        bool,
+        typer.Option(
+            "--password-stdin",
+            help="Read the password from stdin; else HANSA_PASSWORD, else it is asked for.",
+        ),
+    ] = False,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", help="Sign in with an access token; - reads it from stdin; else HANSA_TOKEN."),
+    ] = None,
+    refresh_token: Annotated[
+        str | None,
+        typer.Option("--refresh-token", help="Buy access tokens with this refresh token; - reads it from stdin."),
+    ] = None,
+    issuer: Annotated[str, typer.Option("--issuer", metavar="URL", help="Who issued the refresh token.")] = "",
+    client_id: Annotated[str, typer.Option("--client-id", help="The client the refresh token was issued to.")] = "",
+    insecure: Annotated[bool, typer.Option("--insecure", help="Accept any certificate.")] = False,
+    check: Annotated[bool, typer.Option(help="Try the credentials before storing them.")] = True,
+    as_json: options.Json = False,
+) -> None:
+    """Sign in to a cluster and use it from now on."""
+    screen = Screen(as_json=as_json)
+    address = session.checked_url(url)
+    parts = urlsplit(address)
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        screen.warn(f"{address} is not https: credentials travel in the clear")
+    called = name or (parts.hostname or "") + (f"-{parts.port}" if parts.port else "")
+    profile = Profile(name=called, url=address, verify=not insecure)
+    if refresh_token:
+        if not issuer or not client_id:
+            raise typer.BadParameter("it needs --issuer and --client-id too", param_hint="--refresh-token")
+        profile = replace(profile, refresh_token=_given(refresh_token), issuer=issuer, client_id=client_id)
+    elif token or (not user and os.environ.get("HANSA_TOKEN")):
+        profile = replace(profile, token=_given(token or os.environ["HANSA_TOKEN"]))
+    else:
+        who = user or os.environ.get("HANSA_USER") or _ask("User", secret=False)
+        profile = replace(profile, user=who, password=_password(password_stdin))
+    if check:
+        if profile.refresh_token:
+            profile = oidc.renew(profile, time.time())  # may rotate the refresh token, so keep what comes back
+        # With the access token alone: a second renewal here would spend a refresh token nobody keeps.
+        with session.connect(replace(profile, refresh_token="")) as manager:
+            manager.read("/system/info")
+    with profiles.editing(profiles.place(os.environ)) as draft:
+        draft.profiles = draft.profiles.with_profile(profile, current=True)
+    screen.data({"cluster": called, "url": address, "sign_in": profile.sign_in})
+    screen.line(f"signed in to {called} ({address}), {profile.sign_in}")
+
+
+def logout(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which; else the one in use.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Forget a cluster and its credentials."""
+    path = profiles.place(os.environ)
+    screen = Screen(as_json=as_json)
+    with profiles.editing(path) as draft:
+        chosen = name or os.environ.get("HANSA_CLUSTER") or draft.profiles.current
+        if not chosen:
+            raise session.NotSignedIn("no cluster is in use", hint="name one: hansa logout NAME")
+        draft.profiles = draft.profiles.without(chosen)
+    screen.data({"cluster": chosen})
+    screen.line(f"forgot {chosen}")
+
+
+def _given(value: str) -> str:
+    return sys.stdin.readline().strip() if value == "-" else value
+
+
+def _password(from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    return os.environ.get("HANSA_PASSWORD") or _ask("Password", secret=True)
+
+
+def _ask(what: str, *, secret: bool) -> str:
+    if not sys.stdin.isatty():
+        option = "--password-stdin" if secret else "--user"
+        raise typer.BadParameter(f"nobody can be asked for the {what.lower()}", param_hint=option)
+    return str(typer.prompt(what, hide_input=secret, err=True))
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(login)
+    app.command()(logout)

@@ -1,0 +1,53 @@
+"""`hansa profile`: the clusters known here."""
+
+import os
+
+import typer
+
+from hansa.entrypoints.cli import options, profiles
+from hansa.entrypoints.cli.screen import Screen
+
+app = typer.Typer(help="The clusters known here.", no_args_is_help=True)
+
+
+@app.command("ls")
+def list_profiles(as_json: options.Json = False) -> None:
+    """List the known clusters."""
+    stored = profiles.load(profiles.place(os.environ))
+    rows = [
+        {
+            "name": p.name,
+            "url": p.url,
+            "sign_in": p.sign_in,
+            "verify": p.verify,
+            "current": p.name == stored.current,
+        }
+        for p in stored.known.values()
+    ]
+    screen = Screen(as_json=as_json)
+    screen.data(rows)
+    screen.table(
+        ["", "name", "url", "sign-in"],
+        [("*" if row["current"] else "", row["name"], row["url"], row["sign_in"]) for row in rows],
+        empty="no cluster is known here yet; sign in with: hansa login URL",
+    )
+
+
+@app.command()
+def use(name: options.KnownCluster, as_json: options.Json = False) -> None:
+    """Speak to this cluster from now on."""
+    with profiles.editing(profiles.place(os.environ)) as draft:
+        draft.profiles = draft.profiles.using(name)
+    screen = Screen(as_json=as_json)
+    screen.data({"current": name})
+    screen.line(f"using {name}")
+
+
+@app.command("rm")
+def remove(name: options.KnownCluster, as_json: options.Json = False) -> None:
+    """Forget a cluster and its credentials."""
+    with profiles.editing(profiles.place(os.environ)) as draft:
+        draft.profiles = draft.profiles.without(name)
+    screen = Screen(as_json=as_json)
+    screen.data({"removed": name})
+    screen.line(f"forgot {name}")

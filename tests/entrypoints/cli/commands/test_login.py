@@ -1,0 +1,73 @@
+"""Signing in stores what works, and only that."""
+
+import os
+import subprocess
+import sys
+
+from entrypoints.cli.small_server import Hansa, SmallServer
+from hansa.entrypoints.cli import profiles
+
+PROGRAM = [sys.executable, "-c", "from hansa.entrypoints.cli import main; main()"]
+
+
+def test_login_use_and_logout(server: SmallServer, hansa: Hansa) -> None:
+    server.on("GET /system/info", {"version": "4.1", "serverless_backend": {"name": "Knative", "version": "1"}})
+    assert hansa("login", server.url, "--name", "lubeck", "--token", "jwt-one").code == 0
+    ran = hansa("login", server.url + "/", "--name", "visby", "--token", "jwt-two", "--json")
+    assert ran.json() == {"cluster": "visby", "url": server.url, "sign_in": "token"}
+    listed = hansa("profile", "ls", "--json")
+    assert [(row["name"], row["current"]) for row in listed.json()] == [("lubeck", False), ("visby", True)]
+    assert "jwt" not in listed.out + hansa("profile", "ls").out
+    assert hansa("profile", "use", "lubeck").code == 0
+    assert hansa("version", "--json").json()["cluster"]["version"] == "4.1"
+    assert server.seen[-1].headers["authorization"] == "Bearer jwt-one"
+    assert hansa("logout").out == "forgot lubeck\n"
+    assert hansa("profile", "rm", "riga").code == 4
+    ran = hansa("service", "ls")
+    assert ran.code == 3
+    assert ran.err.splitlines()[-1].startswith("hint: sign in with: hansa login")
+
+
+def test_credentials_that_fail_are_not_stored(server: SmallServer, hansa: Hansa) -> None:
+    server.on("GET /system/info", b"", status=401)
+    ran = hansa("login", server.url, "--token", "wrong")
+    assert ran.code == 3
+    assert "does not accept these credentials" in ran.err
+    assert profiles.load(profiles.place(os.environ)).known == {}
+    assert hansa("login", server.url, "--token", "later", "--no-check").code == 0
+
+
+def test_a_password_comes_from_stdin(server: SmallServer) -> None:
+    server.on("GET /system/info", {"version": "4.1"})
+    command = [*PROGRAM, "login", server.url, "-c", "lubeck", "--user", "oscar", "--password-stdin"]
+    done = subprocess.run(command, input="hush hush\n", capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "hush" not in done.stdout + done.stderr
+    assert profiles.load(profiles.place(os.environ)).known["lubeck"].password == "hush hush"
+    assert server.seen[-1].headers["authorization"].startswith("Basic ")
+
+
+def test_without_a_terminal_nobody_is_asked(server: SmallServer) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "login", server.url],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert server.seen == []
+
+
+def test_plain_http_to_another_machine_warns(hansa: Hansa) -> None:
+    ran = hansa("login", "http://oscar.example", "--token", "t", "--no-check")
+    assert "warning: http://oscar.example is not https" in ran.err
+    assert hansa("login", "https://u:p@oscar.example").code == 1
+
+
+def test_a_refresh_token_needs_its_issuer(hansa: Hansa) -> None:
+    ran = hansa("login", "https://oscar.example", "--refresh-token", "r")
+    assert ran.code == 2
+    assert "--issuer" in ran.err

@@ -1,0 +1,114 @@
+"""The real program: what it writes on a terminal, into a pipe, and when its reader goes away."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from entrypoints.cli.small_server import Hansa, SmallServer
+from hansa.entrypoints.cli import exits
+from hansa.entrypoints.cli.screen import plain
+from hansa.kernel import errors
+
+PROGRAM = [sys.executable, "-c", "from hansa.entrypoints.cli import main; main()"]
+
+
+def on_terminal(*arguments: str, **env: str) -> str:
+    """What a terminal shows."""
+    leader, follower = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [*PROGRAM, *arguments], stdin=follower, stdout=follower, stderr=follower,
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "200", **env},
+        )  # fmt: skip
+    finally:
+        os.close(follower)
+    shown = b""
+    try:
+        while piece := _read(leader):
+            shown += piece
+        assert process.wait(timeout=60) == 0, shown.decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
+    return shown.decode()
+
+
+def _read(leader: int) -> bytes:
+    try:
+        return os.read(leader, 65536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_colour_on_a_terminal_only(admin: SmallServer, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> None:
+    admin.on("GET /system/services", [{"name": "up", "deployment": {"state": "ready"}}])
+    assert "\x1b[" in on_terminal("service", "ls")
+    assert "\x1b[3" not in on_terminal("service", "ls", NO_COLOR="1")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich would obey it
+    assert "\x1b" not in hansa("service", "ls").out
+
+
+def test_a_bar_on_a_terminal(admin: SmallServer, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(bytes(2_000_000))
+    admin.on("POST /system/buckets/b/presign", {"method": "PUT", "url": f"{admin.url}/s3"}).on("PUT /s3", b"")
+    shown = on_terminal("bucket", "put", "f", "b/x")
+    assert "f → b/x" in shown
+    assert "MiB" in shown
+
+
+def test_a_reader_that_goes_away_is_no_failure(admin: SmallServer) -> None:
+    admin.on("GET /system/services", [{"name": f"service-{n}"} for n in range(5000)])
+    program = subprocess.Popen([*PROGRAM, "service", "ls"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.readline()
+        program.stdout.close()
+        assert program.wait(timeout=60) == 0
+        assert program.stderr.read() == b""
+    finally:
+        program.kill()
+        program.wait()
+        if program.stderr:
+            program.stderr.close()
+
+
+def test_control_characters_do_not_reach_the_terminal(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/services", [{"name": "\x1b]0;evil\x07[red]up[/red]"}])
+    out = hansa("service", "ls").out
+    assert "\x1b" not in out
+    assert "[red]up[/red]" in out
+    assert plain(["a", None, True, 1]) == "a, , yes, 1"
+
+
+def test_long_values_are_not_cut_in_a_pipe(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/services", [{"name": "up", "image": "registry.example/" + "x" * 300}])
+    assert "x" * 300 in hansa("service", "ls").out
+
+
+def test_exit_codes() -> None:
+    cases = {errors.Forbidden: 3, errors.NotFound: 4, errors.Conflict: 5, errors.Temporary: 6, errors.Invalid: 1}
+    assert {kind: exits.of(kind("x")) for kind in cases} == cases
+    assert exits.of_all([]) == 0
+    assert exits.of_all([errors.NotFound("x"), errors.NotFound("y")]) == 4
+    assert exits.of_all([errors.NotFound("x"), errors.Conflict("y")]) == 1
+
+
+def test_help_names_the_exit_codes(hansa: Hansa) -> None:
+    ran = hansa("--help")
+    assert ran.code == 0
+    for code in exits.Exit:
+        assert f"{code.value} {exits.MEANING[code].split()[0]}" in " ".join(ran.out.split())
+
+
+def test_completion_is_there(hansa: Hansa) -> None:
+    script = subprocess.run(
+        PROGRAM, env={**os.environ, "_HANSA_COMPLETE": "complete_bash", "COMP_WORDS": "hansa ser", "COMP_CWORD": "1"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert script.stdout.split() == ["server", "service"]
