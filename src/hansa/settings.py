@@ -21,7 +21,15 @@ from hansa.kernel.issuer import IssuerSettings
 
 # Variables the command line reads for itself; they are no settings of a server.
 _CLIENT_VARIABLES = frozenset(
-    {"HANSA_CLUSTER", "HANSA_URL", "HANSA_USER", "HANSA_PASSWORD", "HANSA_TOKEN", "HANSA_CONFIG", "HANSA_PROFILES"}
+    {
+        "HANSA_CLUSTER",
+        "HANSA_URL",
+        "HANSA_USER",
+        "HANSA_PASSWORD",
+        "HANSA_TOKEN",
+        "HANSA_CONFIG",
+        "HANSA_PROFILES",
+    }
 )
 _TEST_PREFIX = "HANSA_TEST_"
 

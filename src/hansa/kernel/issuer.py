@@ -26,7 +26,7 @@ class IssuerSettings(BaseModel):
     name: str = ""
     """What people read in messages; empty means the address."""
     audience: str | None = None
-    """What `aud` must contain; unset leaves it unchecked as OSCAR does and lets in any client of the issuer."""
+    """What `aud` must contain; unset leaves it unchecked as OSCAR does, for any client of the issuer."""
     groups: tuple[str, ...] = ()
     """The user must be in one of these; empty lets every user of the issuer in."""
     groups_claim: str | None = None
@@ -53,9 +53,7 @@ class IssuerSettings(BaseModel):
     def _over_tls(self) -> Self:
         parts = urlsplit(self.url)
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not self.allow_http:
-            raise ValueError(
-                "an issuer on another machine needs https, or allow_http where the network is trusted"
-            )
+            raise ValueError("an issuer on another machine needs https, or allow_http where the network is trusted")
         return self
 
     @property

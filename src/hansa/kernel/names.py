@@ -25,7 +25,12 @@ def _check(form: re.Pattern[str], text: str, what: str, hint: str) -> str:
 
 
 def service(text: str) -> str:
-    return _check(_SERVICE, text, "service name", "use 1 to 39 of a-z, 0-9 and -, starting and ending with a letter or digit")
+    return _check(
+        _SERVICE,
+        text,
+        "service name",
+        "use 1 to 39 of a-z, 0-9 and -, starting and ending with a letter or digit",
+    )
 
 
 def job(text: str) -> str:
@@ -33,7 +38,12 @@ def job(text: str) -> str:
 
 
 def volume(text: str) -> str:
-    return _check(_VOLUME, text, "volume name", "use 1 to 63 of a-z, 0-9 and -, starting and ending with a letter or digit")
+    return _check(
+        _VOLUME,
+        text,
+        "volume name",
+        "use 1 to 63 of a-z, 0-9 and -, starting and ending with a letter or digit",
+    )
 
 
 def variable(text: str) -> str:
@@ -46,9 +56,7 @@ def is_bucket(text: str) -> bool:
 
 def bucket(text: str) -> str:
     if not is_bucket(text):
-        raise BadName(
-            f"bucket name {text[:70]!r} is not valid", hint="use 3 to 63 of a-z, 0-9, - and ., as S3 demands"
-        )
+        raise BadName(f"bucket name {text[:70]!r} is not valid", hint="use 3 to 63 of a-z, 0-9, - and ., as S3 demands")
     return text
 
 

@@ -16,9 +16,7 @@ _SUFFIX = {
     "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40),
     "Pi": Decimal(2**50), "Ei": Decimal(2**60),
 }  # fmt: skip
-_FORM = re.compile(
-    r"^([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:([eE][+-]?[0-9]{1,2})|([KMGTPE]i|[numkMGTPE]))?$"
-)
+_FORM = re.compile(r"^([0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:([eE][+-]?[0-9]{1,2})|([KMGTPE]i|[numkMGTPE]))?$")
 _LARGEST = Decimal(2**63 - 1)
 
 
@@ -32,9 +30,7 @@ def parse(text: str, *, what: str = "quantity") -> Decimal:
     """The exact value of a quantity, in its base unit (cores, bytes)."""
     match = _FORM.match(text.strip()) if len(text) <= 64 else None
     if match is None:
-        raise BadQuantity(
-            f"{what} {text[:40]!r} is not a quantity", hint="write for example 0.5, 500m, 256Mi or 1Gi"
-        )
+        raise BadQuantity(f"{what} {text[:40]!r} is not a quantity", hint="write for example 0.5, 500m, 256Mi or 1Gi")
     number, exponent, suffix = match.groups()
     value = Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
     if value > _LARGEST:

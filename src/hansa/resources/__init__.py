@@ -1,1 +1,63 @@
+"""How much fits here, who may use how much, and who did?
 
+`capacity` holds the promises against this cluster's machines, `quotas` the limits of each user (`limits` their
+arithmetic), `usage` the figures behind `/system/metrics` over a `window` of time.
+"""
+
+from hansa.resources.admission import Admission
+from hansa.resources.capacity import Ledger, Needs, Node
+from hansa.resources.limits import BadQuota, Limits, QuotaChange, exact_size
+from hansa.resources.quotas import Gauge, Gauges, QuotaRecords, QuotaReport, Quotas, Used, check_uid
+from hansa.resources.usage import (
+    CLUSTER_METRICS,
+    GROUPS,
+    SERVICE_METRICS,
+    UNKNOWN_COUNTRY,
+    BadMetric,
+    Counts,
+    Invocation,
+    Line,
+    Metric,
+    Requests,
+    Scope,
+    Source,
+    Summary,
+    Usage,
+    UsageRecords,
+)
+from hansa.resources.window import BadWindow, Window
+
+__all__ = [
+    "CLUSTER_METRICS",
+    "GROUPS",
+    "SERVICE_METRICS",
+    "UNKNOWN_COUNTRY",
+    "Admission",
+    "BadMetric",
+    "BadQuota",
+    "BadWindow",
+    "Counts",
+    "Gauge",
+    "Gauges",
+    "Invocation",
+    "Ledger",
+    "Limits",
+    "Line",
+    "Metric",
+    "Needs",
+    "Node",
+    "QuotaChange",
+    "QuotaRecords",
+    "QuotaReport",
+    "Quotas",
+    "Requests",
+    "Scope",
+    "Source",
+    "Summary",
+    "Usage",
+    "UsageRecords",
+    "Used",
+    "Window",
+    "check_uid",
+    "exact_size",
+]

@@ -1,1 +1,120 @@
+"""What runs for users in this cluster? Services, their jobs, and how both come and go.
 
+A definition (`service`) is checked (`validation`), created with its buckets and processes (`creation`), read by
+visibility (`reading`). A job (`job`) is accepted (`submission`, `uploads`), waits in order (`queue`), is run by an
+engine (`dispatch`, `ports`) and stays readable (`history`). Secrets are kept apart (`secret_parts`).
+"""
+
+from hansa.services import (
+    creation,
+    events,
+    fdl,
+    history,
+    membership,
+    orders,
+    reading,
+    secret_parts,
+    submission,
+    validation,
+    wire_view,
+)
+from hansa.services.dispatch import Dispatcher
+from hansa.services.errors import (
+    BadService,
+    JobNotFound,
+    NotExposed,
+    NoWorker,
+    QueueFull,
+    RunFailed,
+    ServiceBusy,
+    ServiceExists,
+    ServiceNotFound,
+)
+from hansa.services.job import ENDED, Job, Outcome, Status, new_name
+from hansa.services.ports import (
+    Deployment,
+    ExposedHost,
+    Invocation,
+    JobHost,
+    JobLogs,
+    JobPage,
+    Jobs,
+    LogLine,
+    Record,
+    Reply,
+    RunOrder,
+    Services,
+    SyncHost,
+    VolumeMount,
+    Waiting,
+)
+from hansa.services.room import Limits, Room, Webhook
+from hansa.services.service import (
+    ADMIN_OWNER,
+    ClusterRef,
+    Federation,
+    Member,
+    Service,
+    StorageIO,
+    provider_of,
+    split_path,
+)
+from hansa.services.uploads import UploadWatch
+from hansa.services.validation import Rules
+
+__all__ = [
+    "ADMIN_OWNER",
+    "ENDED",
+    "BadService",
+    "ClusterRef",
+    "Deployment",
+    "Dispatcher",
+    "ExposedHost",
+    "Federation",
+    "Invocation",
+    "Job",
+    "JobHost",
+    "JobLogs",
+    "JobNotFound",
+    "JobPage",
+    "Jobs",
+    "Limits",
+    "LogLine",
+    "Member",
+    "NoWorker",
+    "NotExposed",
+    "Outcome",
+    "QueueFull",
+    "Record",
+    "Reply",
+    "Room",
+    "Rules",
+    "RunFailed",
+    "RunOrder",
+    "Service",
+    "ServiceBusy",
+    "ServiceExists",
+    "ServiceNotFound",
+    "Services",
+    "Status",
+    "StorageIO",
+    "SyncHost",
+    "UploadWatch",
+    "VolumeMount",
+    "Waiting",
+    "Webhook",
+    "creation",
+    "events",
+    "fdl",
+    "history",
+    "membership",
+    "new_name",
+    "orders",
+    "provider_of",
+    "reading",
+    "secret_parts",
+    "split_path",
+    "submission",
+    "validation",
+    "wire_view",
+]

@@ -69,7 +69,7 @@ def _object(document: dict[str, Any], provider: str) -> ObjectInput | None:
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:
-    if not body.lstrip()[:1] == b"{":
+    if body.lstrip()[:1] != b"{":
         return None
     try:
         document = json.loads(body)

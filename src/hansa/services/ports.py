@@ -7,6 +7,7 @@ the hosts only; each is small enough to be written in a day and has a contract s
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from hansa.services.job import Job, Outcome, Status
@@ -59,6 +60,7 @@ class Waiting:
 
     name: str
     service: str
+    owner: str
     cpu: int
     memory: int
 
@@ -116,6 +118,20 @@ class Jobs(Protocol):
     async def expired(self, before: float, most: int) -> list[str]: ...
     async def counts(self) -> Mapping[Status, int]: ...
     async def note(self, invocations: Sequence[Invocation]) -> None: ...
+    async def invocations(self, most: int) -> list[Invocation]:
+        """The latest ones, oldest first, without those of exposed services."""
+        ...
+
+    async def forget_invocations(self, before: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeMount:
+    """A folder that outlives the run. All mounts of one order belong to one group."""
+
+    source: Path
+    target: str  # where the script sees it
+    gid: int  # whoever runs with this group may write
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +146,7 @@ class RunOrder:
     cpu: int
     memory: int
     seconds: float
+    mounts: tuple[VolumeMount, ...] = ()
 
 
 class JobHost(Protocol):
@@ -160,7 +177,11 @@ class Reply:
 class SyncHost(Protocol):
     """Answers `/run` with warm workers."""
 
-    async def invoke(self, order: RunOrder) -> Reply: ...
+    async def invoke(self, order: RunOrder) -> Reply:
+        """Within `order.seconds`, waiting included. Raises `NoWorker` if none became free by then.
+        Cancelling it ends the run."""
+        ...
+
     async def settle(self, wanted: Mapping[str, RunOrder]) -> None:
         """Keeps `min_scale` workers warm for each of these services and none for others."""
         ...

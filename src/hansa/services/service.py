@@ -18,12 +18,12 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True):
     """Wire objects: unknown keys are ignored, as OSCAR's clients expect."""
 
 
-class Synchronous(Struct):
+class Synchronous(Struct, frozen=True, kw_only=True):
     min_scale: int = 0
     max_scale: int = 0
 
 
-class Member(Struct):
+class Member(Struct, frozen=True, kw_only=True):
     type: str = ""
     cluster_id: str = ""
     service_name: str = ""
@@ -33,7 +33,7 @@ class Member(Struct):
     headers: dict[str, str] | None = None
 
 
-class Federation(Struct):
+class Federation(Struct, frozen=True, kw_only=True):
     group_id: str = ""
     topology: str = "none"
     delegation: str = ""
@@ -41,14 +41,14 @@ class Federation(Struct):
     members: tuple[Member, ...] = ()
 
 
-class ClusterRef(Struct):
+class ClusterRef(Struct, frozen=True, kw_only=True):
     endpoint: str = ""
     auth_user: str = ""
     auth_password: str = ""
     ssl_verify: bool = False
 
 
-class StorageIO(Struct):
+class StorageIO(Struct, frozen=True, kw_only=True):
     storage_provider: str = ""
     path: str = ""
     suffix: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class StorageIO(Struct):
     options: str = ""
 
 
-class Expose(Struct):
+class Expose(Struct, frozen=True, kw_only=True):
     min_scale: int = 0
     max_scale: int = 0
     api_port: tuple[int, ...] = ()
@@ -75,19 +75,19 @@ class Expose(Struct):
         return self.api_port[0] if self.api_port else 0
 
 
-class Environment(Struct):
+class Environment(Struct, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     secrets: dict[str, str] = {}
 
 
-class VolumeRequest(Struct):
+class VolumeRequest(Struct, frozen=True, kw_only=True):
     name: str = ""
     size: str = ""
     mount_path: str = ""
     lifecycle_policy: str = ""
 
 
-class Service(Struct):
+class Service(Struct, frozen=True, kw_only=True):
     name: str = ""
     cluster_id: str = ""
     memory: str = "256Mi"

@@ -31,7 +31,18 @@ SUPPORTED_OUTPUTS = frozenset({"minio", "s3", "webdav"})
 TOPOLOGIES = ("none", "star", "tree", "mesh")
 DELEGATIONS = ("", "static", "random", "load-based", "topsis")
 _MOUNT_OPTIONS = re.compile(r"[A-Za-z0-9\-_.:=,/ ]*")
-_RESERVED_MOUNTS = ("/oscar/config", "/oscar/bin", "/job", "/proc", "/dev", "/usr", "/etc", "/bin", "/sbin", "/lib")
+_RESERVED_MOUNTS = (
+    "/oscar/config",
+    "/oscar/bin",
+    "/job",
+    "/proc",
+    "/dev",
+    "/usr",
+    "/etc",
+    "/bin",
+    "/sbin",
+    "/lib",
+)
 _LARGEST_SCRIPT = 1 << 20
 _MOST = 256  # entries in any list or map of a definition
 
@@ -70,7 +81,8 @@ def _normalise(service: Service, rules: Rules) -> Service:
         raise BadService("script is larger than 1 MiB", hint="put programs and data into a bucket or volume")
     if service.visibility not in ("", *VISIBILITIES):
         raise BadService(
-            f"visibility {service.visibility[:40]!r} is unknown", hint="use one of: " + ", ".join(VISIBILITIES)
+            f"visibility {service.visibility[:40]!r} is unknown",
+            hint="use one of: " + ", ".join(VISIBILITIES),
         )
     _check_counts(service)
     for variable in (*service.environment.variables, *service.environment.secrets):
@@ -116,7 +128,15 @@ def _check_image(image: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_counts(service: Service) -> None:
-    for field in ("input", "output", "allowed_users", "annotations", "labels", "clusters", "image_pull_secrets"):
+    for field in (
+        "input",
+        "output",
+        "allowed_users",
+        "annotations",
+        "labels",
+        "clusters",
+        "image_pull_secrets",
+    ):
         if len(getattr(service, field)) > _MOST:
             raise BadService(f"{field} has more than {_MOST} entries")
     if len(service.environment.variables) > _MOST or len(service.environment.secrets) > _MOST:
@@ -243,7 +263,9 @@ def _normal_io(io: StorageIO, service: Service, field: str) -> StorageIO:
 
 def _default_bucket(service: Service, field: str, kind: str, ident: str) -> str:
     origin = service.annotations.get(ORIGIN_SERVICE, "")
-    from_origin = field == "output" and (kind, ident) == ("minio", "default") and service.annotations.get(ORIGIN_CLUSTER)
+    from_origin = (
+        field == "output" and (kind, ident) == ("minio", "default") and service.annotations.get(ORIGIN_CLUSTER)
+    )
     return origin if from_origin and origin else service.name
 
 

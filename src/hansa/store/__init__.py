@@ -1,1 +1,30 @@
+"""How do we remember? Tables, one writer, repositories; SQLite or PostgreSQL underneath."""
 
+from hansa.store import schema
+from hansa.store.buckets import BucketStore
+from hansa.store.database import Database, DatabaseDown, make_engine, sqlite_url
+from hansa.store.facts import Facts
+from hansa.store.jobs import JobStore
+from hansa.store.people import PeopleStore
+from hansa.store.quotas import QuotaStore
+from hansa.store.services import ServiceStore
+from hansa.store.uploads import UploadLedger
+from hansa.store.usage import UsageStore
+from hansa.store.volumes import VolumeStore
+
+__all__ = [
+    "BucketStore",
+    "Database",
+    "DatabaseDown",
+    "Facts",
+    "JobStore",
+    "PeopleStore",
+    "QuotaStore",
+    "ServiceStore",
+    "UploadLedger",
+    "UsageStore",
+    "VolumeStore",
+    "make_engine",
+    "schema",
+    "sqlite_url",
+]

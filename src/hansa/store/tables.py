@@ -83,6 +83,7 @@ buckets = sa.Table(
     sa.Column("visibility", sa.String(16), nullable=False),
     sa.Column("allowed_users", sa.Text, nullable=False),  # JSON list
     sa.Column("from_service", sa.String(63), nullable=False),
+    sa.Column("phase", sa.String(16), nullable=False),  # creating | ready | deleting
     sa.Column("created", sa.Float, nullable=False),
     sa.Index(None, "owner"),
 )

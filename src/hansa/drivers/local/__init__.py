@@ -1,1 +1,25 @@
+"""How do we run services on this very machine? Scripts in sandboxes (`sandbox`, `launcher`), behind the three hosts
+of `hansa.services.ports`: jobs (`job_host`), synchronous calls (`sync_host`), long-lived services (`exposed_host`).
+"""
 
+from hansa.drivers.local.engine import Engine
+from hansa.drivers.local.exposed_host import LocalExposedHost
+from hansa.drivers.local.job_host import LocalJobHost
+from hansa.drivers.local.job_logs import LogBook
+from hansa.drivers.local.node import LocalNode
+from hansa.drivers.local.runtime import HostRuntime, Runtime
+from hansa.drivers.local.sandbox import Level, probe
+from hansa.drivers.local.sync_host import LocalSyncHost
+
+__all__ = [
+    "Engine",
+    "HostRuntime",
+    "Level",
+    "LocalExposedHost",
+    "LocalJobHost",
+    "LocalNode",
+    "LocalSyncHost",
+    "LogBook",
+    "Runtime",
+    "probe",
+]

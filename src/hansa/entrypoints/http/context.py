@@ -5,6 +5,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from hansa.bootstrap import App
+from hansa.entrypoints.http.render import ServiceViews
 from hansa.identity import Caller
 
 
@@ -17,6 +18,11 @@ async def caller_of(request: Request) -> Caller:
     return await app_of(request).sign_in.caller(request.headers.get("authorization", ""))
 
 
+def views_of(request: Request) -> ServiceViews:
+    return cast(ServiceViews, request.app.state.views)
+
+
+ViewsDep = Annotated[ServiceViews, Depends(views_of)]
 AppDep = Annotated[App, Depends(app_of)]
 CallerDep = Annotated[Caller, Depends(caller_of)]
 

@@ -70,7 +70,12 @@ async def as_validation_answer(request: Request, error: Exception) -> Response:
     name = str(first["loc"][-1])
     text = f"parameter {name}: {first['msg'].lower()}"
     if request.url.path.startswith("/v1"):
-        body = {"type": "/problems/request.invalid", "title": "The request is not valid.", "status": 400, "detail": text}
+        body = {
+            "type": "/problems/request.invalid",
+            "title": "The request is not valid.",
+            "status": 400,
+            "detail": text,
+        }
         return JSONResponse(body, 400, media_type="application/problem+json")
     if request.url.path.startswith(_JSON_ERRORS):
         return JSONResponse({"error": text}, 400)

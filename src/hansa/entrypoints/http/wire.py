@@ -44,7 +44,8 @@ async def read_body(request: Request, limit: int) -> bytes:
         size += len(chunk)
         if size > limit:
             raise errors.TooLarge(
-                f"the body is larger than {limit} bytes", hint="upload large inputs to a bucket, or raise http.body_limit"
+                f"the body is larger than {limit} bytes",
+                hint="upload large inputs to a bucket, or raise http.body_limit",
             )
         chunks.append(chunk)
     return b"".join(chunks)

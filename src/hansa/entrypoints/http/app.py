@@ -1,0 +1,76 @@
+"""The HTTP application: every router, every error handler, one door in front."""
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from hansa import __version__
+from hansa.bootstrap import App
+from hansa.entrypoints.http import problems
+from hansa.entrypoints.http.door import Door
+from hansa.entrypoints.http.exposed_transport import ExposedPools
+from hansa.entrypoints.http.oscar import (
+    buckets,
+    exposed,
+    federation,
+    jobs,
+    logs,
+    metrics,
+    quotas,
+    services,
+    system,
+    volumes,
+)
+from hansa.entrypoints.http.render import ServiceViews
+from hansa.entrypoints.http.v1 import node
+from hansa.kernel.errors import HansaError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_ROUTERS = (system, services, federation, jobs, logs, buckets, volumes, quotas, metrics, node)
+
+
+def make(app: App) -> FastAPI:
+    """The application around an `App`, which starts and stops with it."""
+
+    pools = ExposedPools(app.room.exposed_host)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> "AsyncIterator[None]":
+        try:
+            yield
+        finally:
+            await pools.close()
+
+    api = FastAPI(
+        title="Hansa manager",
+        version=__version__,
+        description="One cluster of a Hansa federation: OSCAR's API under /system, /job and /run, ours under /v1.",
+        lifespan=life,
+        redirect_slashes=False,
+        docs_url="/docs",
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    api.state.hansa = app
+    api.state.views = ServiceViews(app.room.records, app.deployment_of)
+    api.state.exposed_pools = pools
+    for module in _ROUTERS:
+        api.include_router(module.router)
+    api.router.routes.extend(exposed.ROUTES)
+
+    @api.get("/metrics", include_in_schema=False)
+    async def telemetry() -> Response:
+        return Response(generate_latest(app.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
+
+    api.add_exception_handler(HansaError, problems.as_answer)
+    api.add_exception_handler(HTTPException, problems.as_http_answer)
+    api.add_exception_handler(RequestValidationError, problems.as_validation_answer)
+    api.add_middleware(Door, registry=app.telemetry.registry)
+    return api

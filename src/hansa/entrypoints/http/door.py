@@ -1,0 +1,74 @@
+"""What happens to every request, whichever route it takes: an id, one log line, a measurement, tidy paths."""
+
+import re
+import time
+import uuid
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_log = structlog.get_logger("hansa.http")
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+
+
+class Door:
+    """Plain ASGI: it adds little to a request that does nothing."""
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
+        self._app = app
+        self._seconds = Histogram(
+            "hansa_http_request_seconds",
+            "Time to answer",
+            ["method", "route"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._answers = Counter("hansa_http_answers", "Answers given", ["method", "route", "status"], registry=registry)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        path: str = scope["path"]
+        if len(path) > 1 and path.endswith("/") and "/exposed" not in path:
+            scope["path"] = path.rstrip("/") or "/"  # clients call /system/config/ as well as /system/config
+        request_id = _given_id(scope) or uuid.uuid4().hex[:16]
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        status = 500
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            self._note(scope, status, time.perf_counter() - started)
+            structlog.contextvars.clear_contextvars()
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        method = scope["method"] if route != "other" else "other"  # names somebody made up must not grow the metrics
+        self._seconds.labels(method, route).observe(seconds)
+        self._answers.labels(method, route, str(status)).inc()
+        level = _log.warning if status >= 500 else _log.info
+        level(
+            "request",
+            method=scope["method"],
+            path=scope["path"][:200],
+            status=status,
+            ms=round(seconds * 1000, 2),
+        )
+
+
+def _given_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return bytes(value).decode()
+    return ""

@@ -1,0 +1,91 @@
+"""`POST /job/{service}` accepts a job, `POST /run/{service}` runs one while the caller waits."""
+
+import time
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from hansa.bootstrap import App
+from hansa.entrypoints.http.context import AppDep
+from hansa.entrypoints.http.openapi import answers, raw_body
+from hansa.entrypoints.http.wire import read_body
+from hansa.identity import Basic, Caller, looks_like_service_token, parse_authorization, service_caller
+from hansa.kernel import names
+from hansa.kernel.errors import Unauthenticated
+from hansa.services import Invocation, submission
+
+router = APIRouter(tags=["jobs"], default_response_class=Response)
+
+
+async def _invoker(app: App, request: Request, service: str) -> Caller:
+    """A service token or a user's access token; the admin's Basic is not accepted here, as in OSCAR."""
+    names.service(service)
+    given = parse_authorization(request.headers.get("authorization"))
+    if isinstance(given, Basic):
+        raise Unauthenticated(
+            "Basic credentials start no jobs", hint="send the service's token or an access token as bearer"
+        )
+    if looks_like_service_token(given.token):
+        record = app.room.records.get(service)
+        known = record if record is not None and record.phase == "ready" else None
+        return service_caller(
+            given.token,
+            service=service,
+            owner=known.service.owner if known else "",
+            expected=known.service.token if known else "",
+        )
+    return await app.sign_in.user(given.token)
+
+
+def _invocation(request: Request, kind: Literal["async", "sync"], service: str, user: str) -> Invocation:
+    client = request.client.host if request.client else ""
+    return Invocation(time.time(), kind, service, user[:255], 201, 0.0, client, "POST", f"/{_PATH[kind]}/{service}")
+
+
+_PATH = {"async": "job", "sync": "run"}
+
+
+@router.post(
+    "/job/{service}",
+    status_code=201,
+    responses=answers(201, 400, 401, 403, 404, 409, 413, 503),
+    openapi_extra=raw_body("The input: an object store's event, or anything the script can read."),
+)
+async def submit(request: Request, app: AppDep, service: str) -> Response:
+    """Accepted means it will run. The header `X-Hansa-Job` names the job."""
+    caller = await _invoker(app, request, service)
+    wanted = request.headers.get("x-delegated-job-id", "").strip()
+    if wanted:
+        names.job(wanted)
+    body = await read_body(request, app.settings.http.body_limit)
+    noted = _invocation(request, "async", service, caller.uid)
+    job = await submission.submit(app.room, caller, service, body, job_name=wanted, invocation=noted)
+    return Response(status_code=201, headers={"X-Hansa-Job": job.name})
+
+
+@router.post(
+    "/run/{service}",
+    responses=answers(200, 400, 401, 403, 404, 413, 502, 503),
+    openapi_extra=raw_body("The input the script finds at $INPUT_FILE_PATH."),
+)
+async def run(request: Request, app: AppDep, service: str) -> Response:
+    """Answers with the script's output: a file as base64, several as a base64 zip, else what it printed.
+    A script that fails is a 502 with its output and the header `X-Hansa-Exit-Code`."""
+    started = time.perf_counter()
+    caller = await _invoker(app, request, service)
+    body = await read_body(request, app.settings.http.body_limit)
+    noted = _invocation(request, "sync", service, caller.uid)
+    status = 503
+    try:
+        reply = await submission.run(app.room, caller, service, body)
+        status = 200 if reply.exit_code == 0 else 502
+        headers = {} if reply.exit_code is None else {"X-Hansa-Exit-Code": str(reply.exit_code)}
+        return Response(
+            reply.body if reply.exit_code == 0 or reply.body else f"{reply.reason}\n".encode(),
+            status,
+            headers,
+            media_type="text/plain",
+        )
+    finally:
+        app.note(submission.with_status(noted, status, time.perf_counter() - started))

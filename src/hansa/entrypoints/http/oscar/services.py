@@ -1,0 +1,186 @@
+"""`/system/services`: create, read, update, delete; deployment state, logs, start and stop of exposed ones."""
+
+from http.cookies import SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from hansa.entrypoints.http import render
+from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, truthy
+from hansa.entrypoints.http.openapi import answers, body_of
+from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
+from hansa.identity import looks_like_service_token, service_caller
+from hansa.kernel import clock, names
+from hansa.kernel.errors import Unauthenticated
+from hansa.services import NotExposed, Service, creation, reading
+
+router = APIRouter(tags=["services"], default_response_class=Response)
+_EXAMPLE = {
+    "name": "hello",
+    "image": "debian",
+    "cpu": "0.5",
+    "memory": "128Mi",
+    "script": "cat $INPUT_FILE_PATH",
+    "input": [{"storage_provider": "minio.default", "path": "hello/in"}],
+    "output": [{"storage_provider": "minio.default", "path": "hello/out"}],
+}
+
+
+@router.post(
+    "/system/services",
+    status_code=201,
+    responses=answers(201, 400, 401, 403, 409, 413, 503),
+    openapi_extra=body_of(Service, _EXAMPLE),
+)
+async def create(request: Request, app: AppDep, caller: CallerDep) -> Response:
+    """A new service with its buckets; ready for jobs when this answers."""
+    definition = decode(await read_body(request, app.settings.http.body_limit), Service)
+    await creation.create(app.room, caller, definition)
+    return Response(status_code=201)
+
+
+@router.put(
+    "/system/services",
+    status_code=204,
+    responses=answers(204, 400, 401, 403, 404, 409, 413, 503),
+    openapi_extra=body_of(Service, _EXAMPLE),
+)
+async def update(request: Request, app: AppDep, caller: CallerDep) -> Response:
+    """A new definition of an existing service; blank secrets stay as they were."""
+    definition = decode(await read_body(request, app.settings.http.body_limit), Service)
+    names.service(definition.name)
+    await creation.update(app.room, caller, definition)
+    return Response(status_code=204)
+
+
+@router.get("/system/services", responses=answers(200, 401))
+async def list_all(app: AppDep, views: ViewsDep, caller: CallerDep, include: str = "") -> Response:
+    """All services the caller may see."""
+    with_deployment = _wants_deployment(include)
+    shown = [
+        views.of(record, full=reading.has_full_view(caller, record), deployment=with_deployment)
+        for record in reading.all_visible(app.room, caller)
+    ]
+    return JsonAnswer(b"[" + b",".join(shown) + b"]")
+
+
+@router.get("/system/services/{name}", responses=answers(200, 400, 401, 403, 404))
+async def read(app: AppDep, views: ViewsDep, caller: CallerDep, name: str, include: str = "") -> Response:
+    record = reading.get(app.room, caller, name)
+    full = reading.has_full_view(caller, record)
+    return JsonAnswer(views.of(record, full=full, deployment=_wants_deployment(include)))
+
+
+@router.delete("/system/services/{name}", status_code=204, responses=answers(204, 400, 401, 403, 404, 503))
+async def delete(app: AppDep, caller: CallerDep, name: str) -> Response:
+    """The service with its jobs, logs and the buckets it brought."""
+    await creation.delete(app.room, caller, name)
+    return Response(status_code=204)
+
+
+@router.get("/system/services/{name}/deployment", responses=answers(200, 400, 401, 403, 404))
+async def deployment(app: AppDep, caller: CallerDep, name: str) -> Response:
+    """Whether an exposed or synchronous service is up, and why not."""
+    record = reading.get(app.room, caller, name)
+    return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
+
+
+@router.get("/system/services/{name}/deployment/logs", responses=answers(200, 400, 401, 403, 404))
+async def deployment_logs(
+    app: AppDep,
+    caller: CallerDep,
+    name: str,
+    timestamps: str = "",
+    tailLines: str = "",  # noqa: N803
+) -> Response:
+    """The last lines an exposed service printed."""
+    record = reading.get(app.room, caller, name)
+    tail = (
+        min(max(int(tailLines), 1), 1000) if tailLines.isascii() and tailLines.isdigit() and len(tailLines) < 9 else 200
+    )
+    if not record.service.exposed:
+        text = "this service has no long-lived process; see the logs of its jobs"
+        return JsonAnswer({"service_name": name, "available": False, "message": text, "entries": []})
+    entries = [
+        {"timestamp": clock.rfc3339_nanos(line.at), "message": line.text}
+        if truthy(timestamps)
+        else {"message": line.text}
+        for line in app.room.exposed_host.log(name, tail)
+    ]
+    return JsonAnswer({"service_name": name, "available": True, "entries": entries})
+
+
+@router.post("/system/services/{name}/start", responses=answers(200, 400, 401, 403, 404))
+async def start(app: AppDep, caller: CallerDep, name: str) -> Response:
+    record = await creation.set_running(app.room, caller, name, running=True)
+    return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
+
+
+@router.post("/system/services/{name}/stop", responses=answers(200, 400, 401, 403, 404))
+async def stop(app: AppDep, caller: CallerDep, name: str) -> Response:
+    record = await creation.set_running(app.room, caller, name, running=False)
+    return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
+
+
+@router.post("/system/services/{name}/restart", responses=answers(200, 400, 401, 403, 404))
+async def restart(app: AppDep, caller: CallerDep, name: str) -> Response:
+    record = reading.owned(app.room, caller, name)
+    if not record.service.exposed:
+        raise NotExposed(f"service {name} is not exposed", hint="only services with expose.api_port restart")
+    if record.stopped:
+        record = await creation.set_running(app.room, caller, name, running=True)
+    else:
+        await app.room.exposed_host.restart(name)
+    return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
+
+
+@router.get("/system/services/{name}/auth", responses=answers(200, 400, 401, 403, 404))
+async def authorise(request: Request, app: AppDep, name: str) -> Response:
+    """For a proxy in front of an exposed service: may this visitor in? Leaves a cookie for the next request."""
+    names.service(name)
+    record = app.room.records.get(name)
+    token = _visitor_token(request, name)
+    if looks_like_service_token(token):
+        expected = record.service.token if record and record.phase == "ready" else ""
+        service_caller(token, service=name, owner=record.service.owner if record else "", expected=expected)
+        assert record is not None
+    else:
+        caller = await app.sign_in.caller(request.headers.get("authorization", ""))
+        record = reading.get(app.room, caller, name)
+    answer = Response(status_code=200)
+    answer.set_cookie(
+        cookie_name(name),
+        record.service.token,
+        path=f"/system/services/{name}/exposed",
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+def cookie_name(service: str) -> str:
+    return f"oscar_service_{service.replace('-', '_')}_auth"
+
+
+def _visitor_token(request: Request, name: str) -> str:
+    """A service token may come as bearer, in the query, in the forwarded address's query, or in the cookie."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return given.strip()
+    if token := request.query_params.get("token"):
+        return token
+    forwarded = parse_qs(urlsplit(request.headers.get("x-forwarded-uri", "")).query).get("token")
+    if forwarded:
+        return forwarded[0]
+    cookie = SimpleCookie(request.headers.get("cookie", "")).get(cookie_name(name))
+    if cookie is not None:
+        return cookie.value
+    if scheme:
+        return ""
+    raise Unauthenticated("no token was given", hint="send the service token as bearer, ?token= or cookie")
+
+
+def _wants_deployment(include: str) -> bool:
+    return "deployment" in {part.strip().lower() for part in include.split(",")}

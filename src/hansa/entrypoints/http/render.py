@@ -1,0 +1,71 @@
+"""Answers in OSCAR's shapes that more than one route gives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from hansa import services
+from hansa.kernel import clock
+from hansa.services import Deployment, Job, Record, Service, Services
+
+
+def summary(state: Deployment) -> dict[str, Any]:
+    """The `deployment` part of a service."""
+    shown: dict[str, Any] = {"state": state.state}
+    if state.reason:
+        shown["reason"] = state.reason
+    if state.since is not None:
+        shown["last_transition_time"] = clock.rfc3339(state.since)
+    shown |= {
+        "active_instances": state.active,
+        "affected_instances": state.affected,
+        "resource_kind": state.kind,
+    }
+    return shown
+
+
+def deployment(state: Deployment, service: Service) -> dict[str, Any]:
+    shown: dict[str, Any] = {"service_name": service.name}
+    if service.namespace:
+        shown["namespace"] = service.namespace
+    return shown | summary(state)
+
+
+def job(one: Job) -> dict[str, Any]:
+    """A job in a listing: unknown times are left out, and nothing is null."""
+    shown: dict[str, Any] = {"status": one.status.value, "creation_time": clock.rfc3339(one.created)}
+    if one.started is not None:
+        shown["start_time"] = clock.rfc3339(one.started)
+    if one.finished is not None:
+        shown["finish_time"] = clock.rfc3339(one.finished)
+    return shown
+
+
+class ServiceViews:
+    """Services as bytes, made once for each version and kind of viewer: a listing of a thousand is a join."""
+
+    def __init__(self, records: Services, deployment_of: Callable[[Record], Deployment]) -> None:
+        self._records = records
+        self._deployment_of = deployment_of
+        self._made: dict[tuple[str, bool], tuple[int, bytes]] = {}
+
+    def of(self, record: Record, *, full: bool, deployment: bool = False) -> bytes:
+        key = (record.service.name, full)
+        made = self._made.get(key)
+        if made is None or made[0] != record.version:
+            secrets = self._records.secrets(record.service.name) if full else {}
+            shown = services.wire_view.definition(record, full=full, secrets=secrets)
+            made = (record.version, msgspec.json.encode(shown))
+            self._made[key] = made
+            self._forget_missing()
+        if not deployment:
+            return made[1]
+        return made[1][:-1] + b',"deployment":' + msgspec.json.encode(summary(self._deployment_of(record))) + b"}"
+
+    def _forget_missing(self) -> None:
+        """Drops what was made for services that are gone, now and then."""
+        if len(self._made) <= 2 * len(self._records.all()) + 100:
+            return
+        for key in [key for key in self._made if self._records.get(key[0]) is None]:
+            del self._made[key]

@@ -1,0 +1,36 @@
+"""`/v1/node`: what this machine offers and how strongly jobs are kept apart on it."""
+
+import dataclasses
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from hansa.entrypoints.http.context import AppDep, CallerDep
+from hansa.entrypoints.http.openapi import answers
+from hansa.entrypoints.http.wire import JsonAnswer
+
+router = APIRouter(prefix="/v1", tags=["native"], default_response_class=Response)
+
+
+@router.get("/node", responses=answers(200, 401))
+async def node(app: AppDep, caller: CallerDep) -> Response:
+    """Capacity, what is promised, and the isolation level actually reached."""
+    seen, ledger = app.node.look(), app.admission.ledger
+    return JsonAnswer(
+        {
+            "cluster": app.settings.cluster.id,
+            "name": seen.name,
+            "capacity": {"cpu": ledger.cpu, "memory": ledger.memory},
+            "promised": {"cpu": ledger.promised.cpu, "memory": ledger.promised.memory},
+            "used": {"cpu": seen.cpu_used, "memory": seen.memory_used},
+            "jobs": {"waiting": app.room.dispatcher.waiting, "running": app.room.dispatcher.running},
+            "runtime": app.settings.sandbox.runtime,
+            "isolation": dataclasses.asdict(app.level),
+        }
+    )
+
+
+@router.get("/noop", responses=answers(204))
+async def noop() -> Response:
+    """Does nothing: what benchmarks compare with."""
+    return Response(status_code=204)

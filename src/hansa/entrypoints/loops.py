@@ -1,0 +1,67 @@
+"""What goes on by itself while the manager runs: starting jobs, watching uploads, forgetting the old.
+
+Each loop has a name and an owner; one that fails is logged and started again with back-off, alone.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from hansa.bootstrap import App
+from hansa.kernel.errors import HansaError
+from hansa.services import history
+
+_log = structlog.get_logger("hansa.loops")
+_PURGE_EVERY = 60.0
+_NOTE_EVERY = 0.5
+_BACK_OFF = (0.5, 1.0, 2.0, 5.0, 15.0)
+
+
+async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    failures = 0
+    while True:
+        started = asyncio.get_running_loop().time()
+        try:
+            await work()
+            return
+        except HansaError as error:
+            _log.warning("loop stopped", loop=name, error=error.message)
+        except Exception:
+            _log.exception("loop failed", loop=name)
+        lived = asyncio.get_running_loop().time() - started
+        failures = 0 if lived > 60 else failures + 1
+        await asyncio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
+
+
+@asynccontextmanager
+async def running(app: App) -> AsyncIterator[None]:
+    """All loops, until the block is left."""
+
+    async def purge() -> None:
+        while True:
+            while await history.purge(app.room):
+                await asyncio.sleep(0)
+            await asyncio.sleep(_PURGE_EVERY)
+
+    async def write_notes() -> None:
+        while True:
+            await asyncio.sleep(_NOTE_EVERY)
+            await app.write_notes()
+
+    work: dict[str, Callable[[], Awaitable[None]]] = {
+        "jobs": app.room.dispatcher.work,
+        "uploads": app.uploads.work,
+        "purge": purge,
+        "notes": write_notes,
+        "store repair": app.repair_store,
+    }
+    tasks = [asyncio.create_task(_supervised(name, job), name=f"loop {name}") for name, job in work.items()]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await app.write_notes()

@@ -1,0 +1,291 @@
+"""Create, update and delete a service: intent first, then buckets, volumes and processes, and undo on failure.
+
+A create that dies in between is taken back at the next start, a delete is finished (`recover`); neither is ever
+seen half-done by a reader.
+"""
+
+import secrets as randomness
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import msgspec
+import structlog
+
+from hansa.identity import Caller
+from hansa.kernel.errors import Forbidden, HansaError
+from hansa.services import orders, reading, validation
+from hansa.services.errors import BadService, ServiceExists
+from hansa.services.job import Status
+from hansa.services.ports import Record
+from hansa.services.room import Room
+from hansa.services.secret_parts import take_out
+from hansa.services.service import ORIGIN_CLUSTER, Service, provider_of, split_path
+
+_log = structlog.get_logger("hansa.services")
+_OWN_LABELS = (
+    "oscar.grycap/user-service",
+    "oscar_service",
+    "applicationId",
+    "queue",
+    "owner_name",
+    "uid",
+    "vo",
+)
+
+
+async def create(room: Room, caller: Caller, definition: Service) -> Record:
+    """A new service, complete when it returns."""
+    service = validation.normalise(definition, room.rules())
+    if room.records.get(service.name) is not None:
+        raise ServiceExists(
+            f"a service named {service.name} exists in this cluster",
+            hint="choose another name, or update it with PUT",
+        )
+    service = await _belonging_to(room, caller, service, token=_token(definition))
+    buckets = _own_buckets(room, service)
+    for bucket in buckets:
+        room.buckets.check_usable(caller, bucket)
+    public, secrets = take_out(service)
+    now = room.clock.now()
+    record = Record(public, 1, "creating", False, (), now, now)
+    async with room.changing(service.name):
+        await room.records.add(record, secrets)
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(room.records.remove, service.name)
+            record = await _make_parts(room, caller, record, secrets, buckets, undo)
+            record = await room.records.replace(replace(record, phase="ready"), secrets, record.version)
+            undo.pop_all()
+    await start_hosts(room, record)
+    return record
+
+
+async def _make_parts(
+    room: Room,
+    caller: Caller,
+    record: Record,
+    secrets: dict[str, str],
+    buckets: tuple[str, ...],
+    undo: AsyncExitStack,
+) -> Record:
+    service = record.service
+    # What is about to be made is written down before it is made: a crash in between leaves a list to take back.
+    missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))
+    record = await room.records.replace(replace(record, made_buckets=missing), secrets, record.version)
+    undo.push_async_callback(room.buckets.remove_made, missing, service.name)
+    await room.buckets.make(buckets, owner=service.owner, owner_name=caller.name, service=service.name)
+    if service.volume is not None:
+        volume = service.volume
+        made = await room.volumes.for_service(
+            caller, service.namespace, volume.name, volume.size, service.name, volume.lifecycle_policy
+        )
+        if made:
+            undo.push_async_callback(room.volumes.drop, service.namespace, volume.name)
+    await _prepare_folders(room, service)
+    if room.webhook is not None and service.input:
+        undo.push_async_callback(room.webhook.unregister, service.name, frozenset(buckets))
+        await room.webhook.register(service.name, service.token, [split_path(io.path) for io in service.input])
+    return record
+
+
+async def _prepare_folders(room: Room, service: Service) -> None:
+    """Input folders exist, and what already lies in them is not news."""
+    for bucket, folder in input_folders(service):
+        await room.store.put(bucket, f"{folder}/", b"")
+        page = ""
+        while True:
+            listed = await room.store.list(bucket, f"{folder}/", page)
+            there = [(bucket, one.key, one.etag, int(one.modified)) for one in listed.objects]
+            await room.uploads.mark_seen(service.name, there, room.clock.now())
+            page = listed.next_page
+            if not page:
+                break
+
+
+async def update(room: Room, caller: Caller, definition: Service) -> Record:
+    """The new definition in place of the old; blanks in secrets mean "as it was"; token, owner and namespace stay."""
+    async with room.changing(definition.name):
+        old = reading.owned(room, caller, definition.name)
+        service = validation.normalise(definition, room.rules())
+        if service.volume != old.service.volume:
+            raise BadService("the volume of a service cannot change", hint="delete the service and create it again")
+        before = old.service
+        service = msgspec.structs.replace(
+            service,
+            token=before.token,
+            owner=before.owner,
+            namespace=before.namespace,
+            vo=before.vo,
+            labels=_labels(service, before.owner, before.labels.get("owner_name", "")),
+            bucket_list=_user_buckets(service),
+        )
+        buckets = _own_buckets(room, service)
+        for bucket in buckets:
+            room.buckets.check_usable(caller, bucket)
+        public, secrets = take_out(service, room.records.secrets(service.name))
+        missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))
+        made = tuple(dict.fromkeys((*old.made_buckets, *missing)))
+        new_folders = [folder for folder in input_folders(service) if folder not in input_folders(before)]
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(room.buckets.remove_made, missing, service.name)
+            await room.buckets.make(buckets, owner=before.owner, owner_name=caller.name, service=service.name)
+            if new_folders:
+                await _prepare_folders(room, service)
+            fresh = replace(old, service=public, made_buckets=made, updated=room.clock.now())
+            record = await room.records.replace(fresh, secrets, old.version)
+            undo.pop_all()
+        if room.webhook is not None and new_folders:
+            await room.webhook.register(service.name, service.token, input_folders(service))
+    await start_hosts(room, record)
+    return record
+
+
+async def delete(room: Room, caller: Caller, name: str) -> None:
+    """The service with its jobs, logs, processes and the buckets its creation made."""
+    async with room.changing(name):
+        record = reading.owned(room, caller, name)
+        record = await room.records.replace(
+            replace(record, phase="deleting"), room.records.secrets(name), record.version
+        )
+        await _finish_delete(room, record)
+
+
+async def _finish_delete(room: Room, record: Record) -> None:
+    service = record.service
+    await room.exposed_host.remove(service.name)
+    await settle_workers(room)
+    jobs = await room.jobs.names(service.name, None, frozenset(Status))
+    await room.dispatcher.end(jobs, "its service was deleted")
+    for job in jobs:
+        await room.job_host.discard(job)
+        await room.logs.remove(job)
+    await room.jobs.remove(jobs)
+    if room.webhook is not None:
+        await room.webhook.unregister(service.name, frozenset(record.made_buckets))
+    # a bucket that another service uses by now stays, and so does everything this service did not make
+    used = {bucket for other in room.records.all() if other.service.name != service.name
+            for bucket in _own_buckets(room, other.service)}  # fmt: skip
+    await room.buckets.remove_made([b for b in record.made_buckets if b not in used], service.name)
+    if service.volume is not None:
+        await room.volumes.release(service.namespace, service.volume.name, service.name)
+    await room.uploads.forget_service(service.name)
+    await room.records.remove(service.name)
+
+
+async def recover(room: Room) -> None:
+    """After a start: takes back creates and finishes deletes that a crash cut short."""
+    for record in room.records.all():
+        if record.phase == "ready":
+            continue
+        try:
+            await _finish_delete(room, record)
+            _log.info("finished after a restart", service=record.service.name, phase=record.phase)
+        except HansaError as error:
+            _log.warning("not finished yet", service=record.service.name, phase=record.phase, error=error.message)
+
+
+async def start_hosts(room: Room, record: Record) -> None:
+    """What must run all the time for this service runs."""
+    service = record.service
+    if service.exposed:
+        order = orders.make(room, record, service.name, b"")
+        await room.exposed_host.apply(order, running=not record.stopped)
+    else:
+        await room.exposed_host.remove(service.name)
+    await settle_workers(room)
+
+
+async def settle_workers(room: Room) -> None:
+    wanted = {
+        record.service.name: orders.make(room, record, record.service.name, b"")
+        for record in room.records.all()
+        if record.phase == "ready" and record.service.synchronous.min_scale > 0
+    }
+    await room.sync_host.settle(wanted)
+
+
+async def set_running(room: Room, caller: Caller, name: str, *, running: bool) -> Record:
+    """Start or stop an exposed service; it stays so over restarts."""
+    async with room.changing(name):
+        record = reading.owned(room, caller, name)
+        if not record.service.exposed:
+            raise BadService(f"service {name} is not exposed", hint="only services with expose.api_port start and stop")
+        record = await room.records.replace(
+            replace(record, stopped=not running), room.records.secrets(name), record.version
+        )
+    await start_hosts(room, record)
+    return record
+
+
+def input_folders(service: Service) -> list[tuple[str, str]]:
+    """(bucket, folder) pairs whose uploads start jobs, with the copies that USER isolation makes."""
+    folders = [split_path(io.path) for io in service.input if provider_of(io)[0] == "minio"]
+    if service.isolated_by_user:
+        folders += [(bucket, folder) for bucket in service.bucket_list for _, folder in folders[:1]]
+    return folders
+
+
+def _own_buckets(room: Room, service: Service) -> tuple[str, ...]:
+    """The buckets in our own store that a service reads or writes."""
+    if ORIGIN_CLUSTER in service.annotations and service.is_worker:
+        return ()  # its data lives at the origin
+    ours = room.rules().default_provider.get("endpoint")
+    paths = []
+    for io in (*service.input, *service.output, *([service.mount] if service.mount.path else [])):
+        kind, ident = provider_of(io)
+        if kind == "minio" and service.storage_providers.get(kind, {}).get(ident, {}).get("endpoint") == ours:
+            paths.append(split_path(io.path)[0])
+    return tuple(dict.fromkeys((*paths, *service.bucket_list)))
+
+
+def _user_buckets(service: Service) -> tuple[str, ...]:
+    """One bucket for each allowed user and input bucket when isolation is USER."""
+    if not service.isolated_by_user:
+        return ()
+    inputs = dict.fromkeys(split_path(io.path)[0] for io in service.input)
+    return tuple(f"{bucket}-{_safe(user)[:10]}" for bucket in inputs for user in service.allowed_users)
+
+
+def _safe(user: str) -> str:
+    return "".join(c if c.isalnum() and c.isascii() else "-" for c in user.lower()).strip("-") or "user"
+
+
+def _token(definition: Service) -> str:
+    """A worker keeps its coordinator's token, if it looks like one; everybody else gets a fresh one."""
+    given = definition.token
+    if definition.is_worker and len(given) == 64 and all(c in "0123456789abcdef" for c in given):
+        return given
+    return randomness.token_hex(32)
+
+
+async def _belonging_to(room: Room, caller: Caller, service: Service, token: str) -> Service:
+    namespace = room.services_namespace
+    if not caller.is_admin:
+        if caller.kind != "user":
+            raise Forbidden("a service token cannot create services", hint="sign in as a user")
+        namespace = (await room.people.ensure(caller)).namespace
+    if service.vo and not caller.is_admin and caller.groups and service.vo not in caller.groups:
+        raise BadService(f"you are not a member of the group {service.vo[:60]!r}", hint="leave vo empty or name yours")
+    return msgspec.structs.replace(
+        service,
+        token=token,
+        owner=caller.uid,
+        namespace=namespace,
+        vo=service.vo or (min(caller.groups) if caller.groups else ""),
+        labels=_labels(service, caller.uid, caller.name),
+        bucket_list=_user_buckets(service),
+    )
+
+
+def _labels(service: Service, owner: str, owner_name: str) -> dict[str, str]:
+    given = {key: value for key, value in service.labels.items() if key not in _OWN_LABELS}
+    ours = {
+        "oscar.grycap/user-service": "true",
+        "oscar_service": service.name,
+        "applicationId": service.name,
+        "queue": f"root.oscar-queue.{service.name}",
+        "owner_name": owner_name,
+        "uid": owner[:10],
+    }
+    if service.vo:
+        ours["vo"] = service.vo
+    return {**given, **ours}

@@ -1,0 +1,68 @@
+"""Jobs of a service as their owners see them: pages, logs, deletion."""
+
+from hansa.identity import Caller
+from hansa.kernel import names
+from hansa.services import reading
+from hansa.services.errors import JobNotFound
+from hansa.services.job import ENDED, Job, Status
+from hansa.services.ports import JobPage
+from hansa.services.room import Room
+
+
+def _scope(caller: Caller) -> str | None:
+    """Whose jobs are shown: everybody's to the admin, one's own to a user."""
+    return None if caller.is_admin else caller.uid
+
+
+async def page(room: Room, caller: Caller, service: str, page: str) -> JobPage:
+    reading.get(room, caller, service)
+    return await room.jobs.page(service, _scope(caller), page, room.limits.page_size)
+
+
+async def find(room: Room, caller: Caller, service: str, name: str) -> Job:
+    reading.get(room, caller, service)
+    names.job(name)
+    job = await room.jobs.get(name)
+    scope = _scope(caller)
+    if job is None or job.service != service or (scope is not None and job.owner != scope):
+        raise JobNotFound(f"service {service} has no job {name}", hint=f"`hansa job ls {service}` lists them")
+    return job
+
+
+async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps: bool) -> str:
+    job = await find(room, caller, service, name)
+    text = await room.logs.read(job.name, timestamps=timestamps)
+    if text is None:
+        if job.reason:
+            return f"{job.reason}\n"
+        raise JobNotFound(f"job {name} has no log yet", hint=f"it is {job.status.value}")
+    return text
+
+
+async def remove(room: Room, caller: Caller, service: str, name: str) -> None:
+    """Ends the job if it runs, then forgets it with its log."""
+    job = await find(room, caller, service, name)
+    await _forget(room, [job.name])
+
+
+async def remove_all(room: Room, caller: Caller, service: str, *, running_too: bool) -> None:
+    reading.get(room, caller, service)
+    statuses = frozenset(Status) if running_too else ENDED
+    await _forget(room, await room.jobs.names(service, _scope(caller), statuses))
+
+
+async def purge(room: Room) -> int:
+    """Jobs whose time of keeping is over; called by a loop."""
+    before = room.clock.now() - room.limits.keep
+    await room.jobs.forget_invocations(before)
+    old = await room.jobs.expired(before, 500)
+    await _forget(room, old)
+    return len(old)
+
+
+async def _forget(room: Room, jobs: list[str]) -> None:
+    await room.dispatcher.end(jobs, "it was deleted")
+    for name in jobs:
+        await room.job_host.discard(name)
+        await room.logs.remove(name)
+    await room.jobs.remove(jobs)

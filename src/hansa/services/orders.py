@@ -1,0 +1,52 @@
+"""From a service and an event to the order an engine carries out."""
+
+from hansa.kernel import quantities
+from hansa.kernel.errors import Invalid
+from hansa.services import secret_parts, validation
+from hansa.services.ports import Record, RunOrder, VolumeMount
+from hansa.services.room import Room
+from hansa.services.service import Service
+
+TIME_LIMIT = "hansa/time-limit"  # annotation: seconds, or 30s, 10m, 2h
+
+
+def make(room: Room, record: Record, name: str, event: bytes, *, seconds: float | None = None) -> RunOrder:
+    service = record.service
+    secrets = room.records.secrets(service.name)
+    cpu, memory = validation.needs(service)
+    with_keys = secret_parts.providers_with_keys(service, secrets)
+    return RunOrder(
+        name=name,
+        service=service,
+        secrets=secret_parts.for_script(secrets),
+        providers={
+            f"{kind}.{ident}": {key: str(value) for key, value in config.items()}
+            for kind, by_id in with_keys.items()
+            for ident, config in by_id.items()
+        },
+        event=event,
+        cpu=cpu,
+        memory=memory,
+        seconds=seconds if seconds is not None else time_limit(service, room.limits.time_limit),
+        mounts=_mounts(room, service),
+    )
+
+
+def time_limit(service: Service, most: float) -> float:
+    """What the service asked for, never more than the cluster allows."""
+    text = service.annotations.get(TIME_LIMIT, "").strip().lower()
+    if not text:
+        return most
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1])
+    try:
+        asked = float(quantities.parse(text[:-1] if unit else text, what=TIME_LIMIT)) * (unit or 1)
+    except Invalid:
+        return most
+    return min(most, asked) if asked > 0 else most
+
+
+def _mounts(room: Room, service: Service) -> tuple[VolumeMount, ...]:
+    if service.volume is None:
+        return ()
+    path, gid = room.volumes.place_of(service.namespace, service.volume.name)
+    return (VolumeMount(path, service.volume.mount_path, gid),)

@@ -1,0 +1,65 @@
+"""Which waiting job starts next? In order of acceptance, without over-committing the cluster or a user's quota.
+
+A user who used up their quota waits without holding up the others; a job that does not fit into what is free now
+holds up all behind it, so that a large job is never passed by for ever. Pure.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from hansa.services.ports import Waiting
+
+
+@dataclass(slots=True)
+class Queue:
+    """Pending jobs, one line for each owner; a ticket keeps the overall order."""
+
+    _lines: dict[str, deque[tuple[int, Waiting]]] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+    _ticket: int = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def add(self, waiting: Waiting) -> None:
+        if waiting.name in self._known:
+            return
+        self._ticket += 1
+        self._known.add(waiting.name)
+        self._lines.setdefault(waiting.owner, deque()).append((self._ticket, waiting))
+
+    def extend(self, many: Iterable[Waiting]) -> None:
+        for waiting in many:
+            self.add(waiting)
+
+    def remove(self, name: str) -> bool:
+        """Forgotten lazily: the line skips it when its turn comes."""
+        if name not in self._known:
+            return False
+        self._known.discard(name)
+        return True
+
+    def take(self, within_quota: Callable[[Waiting], bool], hold: Callable[[Waiting], bool]) -> Waiting | None:
+        """The next job to start, already held, or None if nothing can start now."""
+        heads: list[tuple[int, Waiting]] = []
+        for owner in list(self._lines):
+            line = self._lines[owner]
+            while line and line[0][1].name not in self._known:
+                line.popleft()
+            if line:
+                heads.append(line[0])
+            else:
+                del self._lines[owner]
+        for _ticket, waiting in sorted(heads, key=lambda head: head[0]):
+            if not within_quota(waiting):
+                continue
+            if not hold(waiting):
+                return None
+            self._lines[waiting.owner].popleft()
+            self._known.discard(waiting.name)
+            return waiting
+        return None

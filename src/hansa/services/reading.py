@@ -1,0 +1,45 @@
+"""Which services does a caller see? Basic sees all; users by visibility. Jobs and logs follow the same rule."""
+
+from hansa.identity import Caller, access
+from hansa.kernel import names
+from hansa.services.errors import ServiceNotFound
+from hansa.services.ports import Record
+from hansa.services.room import Room
+
+
+def get(room: Room, caller: Caller, name: str) -> Record:
+    """The service, if the caller may see it: 403 for somebody else's, 404 for none."""
+    names.service(name)
+    record = room.records.get(name)
+    if record is None or record.phase != "ready":
+        raise ServiceNotFound(f"there is no service {name}", hint="`hansa service ls` lists what you can see")
+    service = record.service
+    access.require_visible(
+        caller,
+        f"service {name}",
+        owner=service.owner,
+        visibility=service.visibility,
+        allowed=service.allowed_users,
+    )
+    return record
+
+
+def owned(room: Room, caller: Caller, name: str) -> Record:
+    """The service, if the caller may change it."""
+    record = get(room, caller, name)
+    access.require_change(caller, f"service {name}", owner=record.service.owner)
+    return record
+
+
+def all_visible(room: Room, caller: Caller) -> list[Record]:
+    return [record for record in room.records.all() if record.phase == "ready" and visible(caller, record)]
+
+
+def visible(caller: Caller, record: Record) -> bool:
+    service = record.service
+    return access.may_see(caller, owner=service.owner, visibility=service.visibility, allowed=service.allowed_users)
+
+
+def has_full_view(caller: Caller, record: Record) -> bool:
+    """Whether the service's own token and store keys may be shown."""
+    return access.may_change(caller, record.service.owner)

@@ -1,0 +1,74 @@
+"""Everything the actions of this room work with, gathered once by `bootstrap`."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hansa.kernel.clock import Clock
+from hansa.services.dispatch import Dispatcher
+from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, Services, SyncHost
+from hansa.services.validation import Rules
+from hansa.storage import Buckets, ObjectStore, People, Volumes
+
+
+class Ledger(Protocol):
+    """Which object versions already became jobs."""
+
+    async def mark_seen(self, service: str, objects: Sequence[tuple[str, str, str, int]], now: float) -> None: ...
+    async def seen(self, service: str, bucket: str) -> set[tuple[str, str, int]]: ...
+    async def forget(self, service: str, gone: Sequence[tuple[str, str, str, int]]) -> None: ...
+    async def forget_service(self, service: str) -> None: ...
+    async def cursor(self, name: str) -> int | None: ...
+    async def move_cursor(self, name: str, value: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    time_limit: float
+    run_limit: float
+    attempts: int
+    queue_limit: int
+    keep: float
+    page_size: int
+
+
+@dataclass(slots=True)
+class Room:
+    records: Services
+    jobs: Jobs
+    logs: JobLogs
+    uploads: Ledger
+    people: People
+    buckets: Buckets
+    volumes: Volumes
+    store: ObjectStore
+    job_host: JobHost
+    sync_host: SyncHost
+    exposed_host: ExposedHost
+    rules: Callable[[], Rules]
+    limits: Limits
+    clock: Clock
+    services_namespace: str
+    dispatcher: Dispatcher
+    webhook: "Webhook | None" = None
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def changing(self, name: str) -> AsyncIterator[None]:
+        """One change of a service at a time."""
+        lock = self._locks.setdefault(name, asyncio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked() and not getattr(lock, "_waiters", None):
+                self._locks.pop(name, None)
+
+
+class Webhook(Protocol):
+    """For stores that call us back: where and for which folders."""
+
+    async def register(self, service: str, token: str, folders: Sequence[tuple[str, str]]) -> None: ...
+    async def unregister(self, service: str, buckets: frozenset[str]) -> None: ...

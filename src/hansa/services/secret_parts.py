@@ -1,0 +1,70 @@
+"""Which parts of a definition are secret, and how they are taken out and put back.
+
+Secrets are kept apart, encrypted, under their dotted path. A definition in memory, in the database or in an answer
+carries blanks in their place; a blank sent by a client means "as it was".
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from hansa.services.service import ClusterRef, Environment, Service
+
+HIDDEN = "hidden"  # what OSCAR shows in place of the cluster's own keys
+REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a secret, known to the manager alone
+_PROVIDER_SECRETS = frozenset({"access_key", "secret_key", "password", "token", "refresh_token"})
+
+
+def take_out(service: Service, known: Mapping[str, str] | None = None) -> tuple[Service, dict[str, str]]:
+    """The definition with blanks, and its secrets; blanks are filled from `known`, the secrets we already keep."""
+    known = known or {}
+    secrets: dict[str, str] = {}
+
+    def keep(path: str, value: str) -> None:
+        kept = known.get(path, "") if value in ("", HIDDEN) else value
+        if kept or path.startswith("environment."):
+            secrets[path] = kept
+
+    for key, value in service.environment.secrets.items():
+        keep(f"environment.secrets.{key}", value)
+    providers: dict[str, dict[str, dict[str, object]]] = {}
+    for kind, by_id in service.storage_providers.items():
+        for ident, config in by_id.items():
+            ours = (kind, ident) == ("minio", "default")
+            blanked = dict(config)
+            for field in _PROVIDER_SECRETS & config.keys():
+                if ours and config[field] == HIDDEN:
+                    continue
+                keep(f"storage_providers.{kind}.{ident}.{field}", str(config[field]))
+                blanked[field] = ""
+            providers.setdefault(kind, {})[ident] = blanked
+    clusters: dict[str, ClusterRef] = {}
+    for ident, cluster in service.clusters.items():
+        keep(f"clusters.{ident}.auth_password", cluster.auth_password)
+        clusters[ident] = msgspec.structs.replace(cluster, auth_password="")
+    environment = Environment(
+        variables=service.environment.variables, secrets=dict.fromkeys(service.environment.secrets, "")
+    )
+    public = msgspec.structs.replace(service, environment=environment, storage_providers=providers, clusters=clusters)
+    return public, secrets
+
+
+def for_script(secrets: Mapping[str, str]) -> dict[str, str]:
+    """What a script sees as variables: what its owner asked for, never the refresh token."""
+    prefix = "environment.secrets."
+    asked = {path.removeprefix(prefix): value for path, value in secrets.items() if path.startswith(prefix)}
+    asked.pop(REFRESH_TOKEN, None)
+    return asked
+
+
+def providers_with_keys(service: Service, secrets: Mapping[str, str]) -> dict[str, dict[str, dict[str, object]]]:
+    """The storage providers with their keys put back: for the engine, and for the owner who gave them."""
+    filled: dict[str, dict[str, dict[str, object]]] = {}
+    for kind, by_id in service.storage_providers.items():
+        for ident, config in by_id.items():
+            path = f"storage_providers.{kind}.{ident}."
+            filled.setdefault(kind, {})[ident] = {
+                key: secrets.get(path + key, value) if key in _PROVIDER_SECRETS else value
+                for key, value in config.items()
+            }
+    return filled

@@ -1,0 +1,140 @@
+"""Accept a job, or run one while the caller waits.
+
+A job that was accepted is in the database before the caller hears of it. The same name twice is one job.
+"""
+
+import uuid
+from dataclasses import replace
+
+from hansa.identity import Caller, access
+from hansa.kernel import names
+from hansa.kernel.errors import Conflict, Forbidden, NotFound
+from hansa.services import creation, events, orders, validation
+from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
+from hansa.services.job import Job, Status, new_name
+from hansa.services.ports import Invocation, Record, Reply, Waiting
+from hansa.services.room import Room
+
+
+def invocable(room: Room, caller: Caller, name: str) -> Record:
+    """The service, if this caller may start it. Others learn nothing, not even that it exists."""
+    names.service(name)
+    record = room.records.get(name)
+    if record is None or record.phase != "ready":
+        raise ServiceNotFound(f"there is no service {name}", hint="`hansa service ls` lists what you can see")
+    service = record.service
+    access.require_invocable(
+        caller, name, owner=service.owner, visibility=service.visibility, allowed=service.allowed_users
+    )
+    return record
+
+
+async def submit(
+    room: Room,
+    caller: Caller,
+    name: str,
+    body: bytes,
+    *,
+    job_name: str = "",
+    invocation: Invocation | None = None,
+) -> Job:
+    """Accepts a job and returns once it is durable."""
+    record = invocable(room, caller, name)
+    if room.dispatcher.waiting >= room.limits.queue_limit:
+        raise QueueFull(
+            f"{room.dispatcher.waiting} jobs wait already",
+            hint="try again later, or raise jobs.queue_limit",
+            retry_after=10,
+        )
+    given = events.interpret(body)
+    if isinstance(given, events.ObjectInput) and given.provider == "default":
+        _check_input(room, caller, record, given)
+    job = _job(room, record, job_name or new_name(name), _submitter(room, caller, given), body)
+    if room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):
+        fresh = await _accept_notified(room, job, given)
+    else:
+        fresh = await room.jobs.accept(job, invocation)
+    if fresh:
+        room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+    elif job_name:
+        before = await room.jobs.get(job_name)
+        if before is not None and before.service != name:
+            raise Conflict(f"job {job_name} belongs to another service", hint="send another X-Delegated-Job-ID")
+    return job
+
+
+async def submit_upload(
+    room: Room,
+    record: Record,
+    *,
+    bucket: str,
+    key: str,
+    etag: str,
+    modified: int,
+    size: int,
+    content_type: str = "",
+) -> Job | None:
+    """An upload the manager itself saw becomes a job, once for each object version."""
+    body = events.minio_event(bucket, key, size=size, etag=etag, at=float(modified), content_type=content_type)
+    owner = room.buckets.owner_of(bucket) or record.service.owner
+    job = _job(room, record, new_name(record.service.name), owner, body)
+    if not await room.jobs.accept_upload(job, bucket, key, etag, modified):
+        return None
+    room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+    return job
+
+
+async def run(room: Room, caller: Caller, name: str, body: bytes) -> Reply:
+    """A synchronous run: the answer is the script's output."""
+    record = invocable(room, caller, name)
+    given = events.interpret(body)
+    if isinstance(given, events.ObjectInput) and given.provider == "default":
+        _check_input(room, caller, record, given)
+    order = orders.make(room, record, f"run-{uuid.uuid4().hex}", body, seconds=room.limits.run_limit)
+    never = room.dispatcher.never_fits(order.cpu, order.memory)
+    if never:
+        raise RunFailed(f"service {name} can never run here: {never}", hint="lower its cpu or memory")
+    return await room.sync_host.invoke(order)
+
+
+def _check_input(room: Room, caller: Caller, record: Record, given: events.ObjectInput) -> None:
+    """The manager fetches inputs with its own rights, so an event must not name a bucket its sender may not read."""
+    own = {bucket for bucket, _ in creation.input_folders(record.service)}
+    if caller.is_admin or given.bucket in own or room.buckets.may_use(caller.uid, given.bucket):
+        return
+    raise Forbidden(f"you may not read bucket {given.bucket[:63]}", hint="ask the bucket's owner to share it with you")
+
+
+async def _accept_notified(room: Room, job: Job, given: events.ObjectInput) -> bool:
+    """The store's webhook may tell an upload twice, and the reconciliation may have found it before."""
+    try:
+        found = await room.store.head(given.bucket, given.key)
+    except NotFound:
+        return await room.jobs.accept(job)
+    return await room.jobs.accept_upload(job, given.bucket, given.key, found.etag, int(found.modified))
+
+
+def _submitter(room: Room, caller: Caller, given: events.ObjectInput | events.BytesInput) -> str:
+    """Whose job it is: the caller's; for the store's own events the uploader's, where the store tells."""
+    if caller.kind == "service" and isinstance(given, events.ObjectInput) and given.principal:
+        uploader = room.people.by_key(given.principal)
+        return uploader.uid if uploader else caller.uid
+    return caller.uid
+
+
+def _job(room: Room, record: Record, name: str, owner: str, body: bytes) -> Job:
+    cpu, memory = validation.needs(record.service)
+    return Job(
+        name=name,
+        service=record.service.name,
+        owner=owner,
+        status=Status.PENDING,
+        created=room.clock.now(),
+        cpu=cpu,
+        memory=memory,
+        event=body,
+    )
+
+
+def with_status(invocation: Invocation, status: int, latency: float) -> Invocation:
+    return replace(invocation, status=status, latency=latency)

@@ -1,0 +1,177 @@
+"""How jobs are remembered: one row each, accepted once and ended once.
+
+Every step is a conditional update, so a repeated or late call changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from hansa.kernel import errors
+from hansa.services import ENDED, Invocation, Job, JobPage, Outcome, Status, Waiting
+from hansa.store.database import Database
+from hansa.store.tables import invocations, jobs, uploads
+from hansa.store.uploads import ledger_row
+from hansa.store.upsert import add_once
+
+_BRIEF = [column for column in jobs.c if column.name not in ("seq", "event")]
+
+
+class JobStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def accept(self, job: Job, invocation: Invocation | None = None) -> bool:
+        def write(connection: sa.Connection) -> bool:
+            if invocation is not None:
+                connection.execute(invocations.insert().values(_invocation(invocation)))
+            return add_once(connection, jobs, _values(job))
+
+        return await self._database.write(write)
+
+    async def accept_upload(self, job: Job, bucket: str, key: str, etag: str, modified: int) -> bool:
+        row = ledger_row(job.service, bucket, key, etag, modified, job.created)
+
+        def write(connection: sa.Connection) -> bool:
+            return add_once(connection, uploads, row) and add_once(connection, jobs, _values(job))
+
+        return await self._database.write(write)
+
+    async def begin(self, name: str, now: float) -> Job | None:
+        def write(connection: sa.Connection) -> Job | None:
+            statement = (
+                jobs.update()
+                .where(jobs.c.name == name, jobs.c.status == Status.PENDING)
+                .values(status=Status.RUNNING, started=now, attempt=jobs.c.attempt + 1, reason="")
+                .returning(*_BRIEF, jobs.c.event)
+            )
+            row = connection.execute(statement).mappings().first()
+            return _job(row) if row else None
+
+        return await self._database.write(write)
+
+    async def end(self, name: str, outcome: Outcome, now: float) -> bool:
+        values = {
+            "status": Status.SUCCEEDED if outcome.succeeded else Status.FAILED,
+            "finished": now,
+            "exit_code": outcome.exit_code,
+            "reason": outcome.reason[:4000],
+            "cpu_seconds": outcome.cpu_seconds,
+        }
+
+        def write(connection: sa.Connection) -> bool:
+            statement = jobs.update().where(jobs.c.name == name, jobs.c.status.not_in(ENDED)).values(values)
+            return bool(connection.execute(statement).rowcount)
+
+        return await self._database.write(write)
+
+    async def requeue_running(self, most_attempts: int, now: float) -> list[str]:
+        def write(connection: sa.Connection) -> list[str]:
+            lost = sa.and_(jobs.c.status == Status.RUNNING, jobs.c.attempt >= most_attempts)
+            names = list(connection.execute(sa.select(jobs.c.name).where(lost)).scalars())
+            gone = f"the manager stopped {most_attempts} times while this job ran"
+            connection.execute(jobs.update().where(lost).values(status=Status.FAILED, finished=now, reason=gone))
+            again = "the manager stopped while this job ran; it starts again"
+            connection.execute(
+                jobs.update()
+                .where(jobs.c.status == Status.RUNNING)
+                .values(status=Status.PENDING, started=None, reason=again)
+            )
+            return names
+
+        return await self._database.write(write)
+
+    async def waiting(self) -> list[Waiting]:
+        columns = (jobs.c.name, jobs.c.service, jobs.c.owner, jobs.c.cpu, jobs.c.memory)
+        statement = sa.select(*columns).where(jobs.c.status == Status.PENDING).order_by(jobs.c.seq)
+        return await self._database.read(lambda c: [Waiting(*row) for row in c.execute(statement)])
+
+    async def explain(self, name: str, reason: str) -> None:
+        statement = jobs.update().where(jobs.c.name == name, jobs.c.status == Status.PENDING).values(reason=reason)
+        await self._database.write(lambda c: c.execute(statement))
+
+    async def get(self, name: str) -> Job | None:
+        def read(connection: sa.Connection) -> Job | None:
+            statement = sa.select(*_BRIEF, jobs.c.event).where(jobs.c.name == name)
+            row = connection.execute(statement).mappings().first()
+            return _job(row) if row else None
+
+        return await self._database.read(read)
+
+    async def page(self, service: str, owner: str | None, page: str, size: int) -> JobPage:
+        scope = [jobs.c.service == service] + ([jobs.c.owner == owner] if owner is not None else [])
+        before = [jobs.c.seq < _page_mark(page)] if page else []
+
+        def read(connection: sa.Connection) -> JobPage:
+            statement = sa.select(*_BRIEF, jobs.c.seq).where(*scope, *before).order_by(jobs.c.seq.desc()).limit(size)
+            rows = connection.execute(statement).mappings().all()
+            if len(rows) < size:
+                return JobPage(tuple(_job(row) for row in rows), "", 0)
+            last = rows[-1]["seq"]
+            rest = sa.select(sa.func.count()).select_from(jobs).where(*scope, jobs.c.seq < last)
+            remaining = connection.execute(rest).scalar_one()
+            return JobPage(tuple(_job(row) for row in rows), str(last) if remaining else "", remaining)
+
+        return await self._database.read(read)
+
+    async def remove(self, names: Sequence[str]) -> None:
+        def write(connection: sa.Connection) -> None:
+            for start in range(0, len(names), 500):
+                connection.execute(jobs.delete().where(jobs.c.name.in_(names[start : start + 500])))
+
+        await self._database.write(write)
+
+    async def names(self, service: str, owner: str | None, statuses: frozenset[Status]) -> list[str]:
+        statement = sa.select(jobs.c.name).where(jobs.c.service == service, jobs.c.status.in_(statuses))
+        if owner is not None:
+            statement = statement.where(jobs.c.owner == owner)
+        return await self._database.read(lambda c: list(c.execute(statement).scalars()))
+
+    async def expired(self, before: float, most: int) -> list[str]:
+        statement = sa.select(jobs.c.name).where(jobs.c.finished < before).order_by(jobs.c.finished).limit(most)
+        return await self._database.read(lambda c: list(c.execute(statement).scalars()))
+
+    async def counts(self) -> Mapping[Status, int]:
+        statement = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
+        return await self._database.read(lambda c: {Status(s): n for s, n in c.execute(statement)})
+
+    async def note(self, batch: Sequence[Invocation]) -> None:
+        if batch:
+            rows = [_invocation(one) for one in batch]
+            await self._database.write(lambda c: c.execute(invocations.insert(), rows))
+
+    async def invocations(self, most: int) -> list[Invocation]:
+        columns = [column for column in invocations.c if column.name != "id"]
+        statement = (
+            sa.select(*columns).where(invocations.c.kind != "exposed").order_by(invocations.c.id.desc()).limit(most)
+        )
+        rows = await self._database.read(lambda c: c.execute(statement).mappings().all())
+        return [Invocation(**row) for row in reversed(rows)]
+
+    async def forget_invocations(self, before: float) -> None:
+        await self._database.write(lambda c: c.execute(invocations.delete().where(invocations.c.at < before)))
+
+
+def _page_mark(page: str) -> int:
+    if not (page.isascii() and page.isdigit() and len(page) <= 18):
+        raise errors.Invalid(
+            f"page {page[:40]!r} is not a page of this listing", hint="use next_page of the last answer"
+        )
+    return int(page)
+
+
+def _values(job: Job) -> dict[str, Any]:
+    return {column.name: getattr(job, column.name) for column in jobs.c if column.name != "seq"}
+
+
+def _invocation(one: Invocation) -> dict[str, Any]:
+    return {column.name: getattr(one, column.name) for column in invocations.c if column.name != "id"}
+
+
+def _job(row: sa.RowMapping) -> Job:
+    return Job(
+        **{column.name: row[column.name] for column in _BRIEF if column.name != "status"},
+        status=Status(row["status"]),
+        event=row.get("event") or b"",
+    )

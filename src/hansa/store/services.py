@@ -1,0 +1,117 @@
+"""How services are remembered: rows in the database, and all of them in memory for reading.
+
+One manager owns one database (it holds a lock on its data folder), so memory and rows cannot drift: every write
+changes the row first and the memory after the commit.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import msgspec
+import sqlalchemy as sa
+
+from hansa.identity import Vault
+from hansa.services import Record, Service, ServiceBusy, ServiceExists, ServiceNotFound
+from hansa.store.database import Database
+from hansa.store.tables import services as table
+
+
+class ServiceStore:
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+        self._records: dict[str, Record] = {}
+        self._sealed: dict[str, bytes] = {}
+
+    async def load(self) -> None:
+        rows = await self._database.read(lambda connection: connection.execute(sa.select(table)).mappings().all())
+        self._records = {row["name"]: _record(row) for row in rows}
+        self._sealed = {row["name"]: row["sealed"] for row in rows}
+
+    def get(self, name: str) -> Record | None:
+        return self._records.get(name)
+
+    def all(self) -> Sequence[Record]:
+        return list(self._records.values())
+
+    def secrets(self, name: str) -> Mapping[str, str]:
+        sealed = self._sealed.get(name)
+        return self._vault.open(sealed) if sealed else {}
+
+    async def add(self, record: Record, secrets: Mapping[str, str]) -> None:
+        name = record.service.name
+        if name in self._records:
+            raise _taken(name)
+        sealed = self._vault.seal(dict(secrets))
+        values = {"name": name, "sealed": sealed, **_values(record)}
+
+        def insert(connection: sa.Connection) -> None:
+            connection.execute(table.insert().values(values))
+
+        self._records[name] = record  # the name is ours while the row is written: a second create sees it
+        try:
+            await self._database.write(insert)
+        except sa.exc.IntegrityError as error:
+            self._records.pop(name, None)
+            raise _taken(name) from error
+        except BaseException:
+            self._records.pop(name, None)
+            raise
+        self._sealed[name] = sealed
+
+    async def replace(self, record: Record, secrets: Mapping[str, str], expected_version: int) -> Record:
+        name = record.service.name
+        fresh = replace(record, version=expected_version + 1)
+        sealed = self._vault.seal(dict(secrets))
+
+        def update(connection: sa.Connection) -> int:
+            statement = table.update().where(table.c.name == name, table.c.version == expected_version)
+            return connection.execute(statement.values(sealed=sealed, **_values(fresh))).rowcount
+
+        if await self._database.write(update) == 0:
+            if name not in self._records:
+                raise ServiceNotFound(f"there is no service {name}")
+            raise ServiceBusy(
+                f"service {name} was changed by somebody else at the same time",
+                hint="read it again and repeat",
+            )
+        self._records[name] = fresh
+        self._sealed[name] = sealed
+        return fresh
+
+    async def remove(self, name: str) -> None:
+        await self._database.write(lambda connection: connection.execute(table.delete().where(table.c.name == name)))
+        self._records.pop(name, None)
+        self._sealed.pop(name, None)
+
+
+def _taken(name: str) -> ServiceExists:
+    return ServiceExists(
+        f"a service named {name} exists in this cluster", hint="choose another name, or update it with PUT"
+    )
+
+
+def _values(record: Record) -> dict[str, object]:
+    return {
+        "version": record.version,
+        "phase": record.phase,
+        "stopped": record.stopped,
+        "definition": msgspec.json.encode(record.service).decode(),
+        "made_buckets": json.dumps(list(record.made_buckets)),
+        "created": record.created,
+        "updated": record.updated,
+    }
+
+
+def _record(row: sa.RowMapping) -> Record:
+    return Record(
+        service=msgspec.json.decode(row["definition"], type=Service),
+        version=row["version"],
+        phase=cast("object", row["phase"]),  # type: ignore[arg-type]
+        stopped=row["stopped"],
+        made_buckets=tuple(json.loads(row["made_buckets"])),
+        created=row["created"],
+        updated=row["updated"],
+    )

@@ -1,0 +1,56 @@
+"""One writer, group commit, clear words when the database is away."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from hansa.store import Database, DatabaseDown, make_engine, sqlite_url
+from hansa.store.tables import facts
+
+
+def put(name: str) -> sa.Insert:
+    return facts.insert().values(name=name, value="1")
+
+
+async def test_one_bad_write_does_not_spoil_its_neighbours(database: Database) -> None:
+    names = [f"n{n}" for n in range(50)] + ["n7"]
+    done = await asyncio.gather(
+        *(database.write(lambda c, name=name: c.execute(put(name)) and None) for name in names),  # type: ignore[misc]
+        return_exceptions=True,
+    )
+    assert [type(one) for one in done if one is not None] == [sa.exc.IntegrityError]
+    count = await database.read(lambda c: c.execute(sa.select(sa.func.count()).select_from(facts)).scalar_one())
+    assert count == 50
+
+
+async def test_a_failed_write_leaves_nothing(database: Database) -> None:
+    def write(connection: sa.Connection) -> None:
+        connection.execute(put("half"))
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await database.write(write)
+    assert await database.read(lambda c: c.execute(sa.select(facts)).all()) == []
+
+
+async def test_an_absent_server_is_said_clearly(tmp_path: Path) -> None:
+    database = Database(make_engine(f"postgresql://nobody@/none?host={tmp_path}"))
+    database.start()
+    try:
+        with pytest.raises(DatabaseDown) as caught:
+            await database.read(lambda c: c.execute(sa.text("select 1")))
+        assert caught.value.hint
+        with pytest.raises(DatabaseDown):
+            await database.write(lambda c: c.execute(sa.text("select 1")))
+    finally:
+        await database.close()
+
+
+async def test_after_close_writes_are_refused(tmp_path: Path) -> None:
+    database = Database(make_engine(sqlite_url(tmp_path)))
+    database.start()
+    await database.close()
+    with pytest.raises(DatabaseDown):
+        await database.write(lambda c: None)
