@@ -43,34 +43,30 @@ def may_view_cluster(caller: Caller) -> bool:
 def require_visible(
     caller: Caller, what: str, *, owner: str, visibility: str, allowed: Collection[str] | None = None
 ) -> None:
-    """`what` is how the message names the thing, such as "service cowsay". Hidden things do not exist."""
+    """`what` is how the message names the thing, such as "service cowsay"."""
     if not may_see(caller, owner=owner, visibility=visibility, allowed=allowed):
-        raise _missing(what)
+        raise Forbidden(f"you may not see {what}", hint="ask its owner to share it with you")
 
 
 def require_invocable(
     caller: Caller, service: str, *, owner: str, visibility: str, allowed: Collection[str] | None = None
 ) -> None:
+    """OSCAR does not tell a caller of `/job` and `/run` whether a service is missing or not for them."""
     if not may_invoke(caller, service=service, owner=owner, visibility=visibility, allowed=allowed):
-        raise _missing(f"service {service}")
+        raise NotFound(
+            f"there is no service {service} for you",
+            hint="check the name, or ask its owner to share it with you",
+        )
 
 
-def require_change(
-    caller: Caller, what: str, *, owner: str, visibility: str, allowed: Collection[str] | None = None
-) -> None:
-    """Refuses as forbidden what the caller can see, and as missing what they may not know of."""
-    if may_change(caller, owner):
-        return
-    if not may_see(caller, owner=owner, visibility=visibility, allowed=allowed):
-        raise _missing(what)
-    raise Forbidden(f"only the owner of {what} may change it", hint="ask its owner or the cluster's admin")
+def require_change(caller: Caller, what: str, *, owner: str) -> None:
+    if not may_change(caller, owner):
+        raise Forbidden(f"only the owner of {what} may change it", hint="ask its owner or the cluster's admin")
 
 
 def require_admin(caller: Caller, action: str) -> None:
     if not caller.is_admin:
-        raise Forbidden(
-            f"only the admin may {action}", hint="sign in with the cluster's Basic user and password"
-        )
+        raise Forbidden(f"only the admin may {action}", hint="sign in with the cluster's Basic user and password")
 
 
 def require_cluster_view(caller: Caller, what: str) -> None:
@@ -89,9 +85,3 @@ def _reaches(caller: Caller, owner: str, visibility: str, allowed: Collection[st
 
 def _owns(caller: Caller, owner: str) -> bool:
     return bool(owner) and caller.uid == owner
-
-
-def _missing(what: str) -> NotFound:
-    return NotFound(
-        f"there is no {what}", hint="check the name; its owner can make it public or list your subject"
-    )

@@ -17,9 +17,7 @@ class Caller:
     name: str
     groups: frozenset[str] = frozenset()
     issuer: str = ""
-    admin_view: bool = (
-        False  # may read the whole cluster's status and logs; gives no right to change anything
-    )
+    admin_view: bool = False  # may read the whole cluster's status and logs; gives no right to change anything
     service: str = ""  # the one service a service token speaks for
 
     @classmethod

@@ -1,7 +1,7 @@
 """Why was somebody not let in? Each error names the issuer or audience concerned, never a token or password.
 
-Most say that the credentials are not good enough (401 at OSCAR's doors, which answer 401 also to a user who is
-in none of the wanted groups). Refusals after sign-in are `hansa.kernel.errors.Forbidden`.
+Most say that the credentials are not good enough (401 at OSCAR's doors, which answer 401 also to a user in
+none of the wanted groups). Refusals after sign-in are `hansa.kernel.errors.Forbidden`.
 """
 
 from hansa.kernel.errors import HansaError, Invalid, Kind, Temporary, Unauthenticated

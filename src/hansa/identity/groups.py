@@ -1,4 +1,4 @@
-"""Which groups do a token's claims name? OSCAR's rule by the issuer's address, or the claim in the settings."""
+"""Which groups do a token's claims name? OSCAR's rule by the issuer's address, or a configured claim."""
 
 from collections.abc import Mapping
 from typing import Any

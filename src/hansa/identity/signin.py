@@ -62,18 +62,14 @@ def check_admin(given: Basic, admin: Basic) -> Caller:
     user_fits = same_secret(given.user, admin.user)
     password_fits = same_secret(given.password, admin.password)
     if not (user_fits & password_fits) or not admin.password:
-        raise BadCredentials(
-            "the user or password is wrong", hint="check the cluster's admin user and password"
-        )
+        raise BadCredentials("the user or password is wrong", hint="check the cluster's admin user and password")
     return Caller.admin()
 
 
 class SignIn:
     """Sign-in at one manager: its admin, its issuers (None: no OIDC), its users with the admin's view."""
 
-    def __init__(
-        self, admin: Basic, verifier: TokenVerifier | None, users_admin: Collection[str] = ()
-    ) -> None:
+    def __init__(self, admin: Basic, verifier: TokenVerifier | None, users_admin: Collection[str] = ()) -> None:
         self._admin = admin
         self._verifier = verifier
         self._users_admin = frozenset(users_admin)
@@ -103,9 +99,7 @@ def _basic(encoded: str) -> Basic:
     except (binascii.Error, ValueError):
         colon = ""
     if not colon:
-        raise CredentialsMalformed(
-            "the Basic credentials are not base64 of user:password", hint=_HOW
-        ) from None
+        raise CredentialsMalformed("the Basic credentials are not base64 of user:password", hint=_HOW) from None
     return Basic(user, password)
 
 
