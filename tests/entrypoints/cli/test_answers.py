@@ -21,7 +21,9 @@ def zipped(**files: bytes) -> bytes:
     return base64.b64encode(held.getvalue())
 
 
-@pytest.mark.parametrize("text", [b"done", b"true", b"hello world\n", b"", b"4 words 1", b"12345678"])
+@pytest.mark.parametrize(
+    "text", [b"done", b"true", b"hello world\n", b"", b"4 words 1", b"12345678", b"ab" * 32 + b"\n"]
+)
 def test_plain_text_stays(text: bytes) -> None:
     assert answers.decode(text).content == text
 
@@ -64,7 +66,7 @@ def test_one_file_into_a_folder_or_a_file(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=4000), st.booleans())
 def test_inputs_travel_whole_and_say_their_length(content: bytes, encode: bool) -> None:
-    given_input = inputs.Input(io.BytesIO(content), len(content), encode)
+    given_input = inputs.held(content, encode=encode)
     length = given_input.length
     sent = b"".join(given_input.pieces())
     assert len(sent) == length

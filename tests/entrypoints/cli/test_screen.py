@@ -106,6 +106,13 @@ def test_help_names_the_exit_codes(hansa: Hansa) -> None:
         assert f"{code.value} {exits.MEANING[code].split()[0]}" in " ".join(ran.out.split())
 
 
+def test_a_group_without_a_command_shows_its_help(hansa: Hansa) -> None:
+    ran = hansa("service")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: hansa service")
+    assert len(ran.err.splitlines()) > 5
+
+
 def test_completion_is_there(hansa: Hansa) -> None:
     script = subprocess.run(
         PROGRAM, env={**os.environ, "_HANSA_COMPLETE": "complete_bash", "COMP_WORDS": "hansa ser", "COMP_CWORD": "1"},

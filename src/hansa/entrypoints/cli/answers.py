@@ -6,11 +6,14 @@
 import base64
 import binascii
 import io
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from hansa.kernel import errors
+
+_HEX = re.compile(rb"[0-9a-f]*")  # numbers and digests are text, though base64 could read them
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ def decode(body: bytes, *, raw: bool = False) -> Answer:
 
     A short word such as "done" could pass for base64, so what decodes to no readable text stays as it came.
     """
-    if raw:
+    if raw or _HEX.fullmatch(body.strip()):
         return Answer(body)
     try:
         decoded = base64.b64decode(body.strip(), validate=True)

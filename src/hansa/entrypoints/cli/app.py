@@ -67,7 +67,11 @@ def _run(arguments: list[str]) -> int:
         Screen().failure(error)
         return exits.of(error)
     except typer.TyperException as error:
-        Screen().error(error.format_message(), hint=_usage_hint(error))
+        message = error.format_message()
+        if message.startswith("Usage:"):  # a group without a command: its help is the best answer
+            Screen().aside(message)
+        else:
+            Screen().error(message, hint=_usage_hint(error))
         return error.exit_code
     except typer.Abort:
         Screen().error("stopped; nothing was changed")

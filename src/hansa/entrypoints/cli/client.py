@@ -6,7 +6,7 @@ hint; `app.py` turns that into a line on stderr and an exit code.
 
 import json
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -91,8 +91,12 @@ class Manager:
         headers: Mapping[str, str] | None = None,
         token: str = "",
         timeout: float = PATIENCE,
+        also: Container[int] = (),
     ) -> httpx.Response:
-        """One request; any answer but 2xx raises. `what` names the thing asked for, for the message."""
+        """One request; any answer but 2xx, and those statuses in `also`, raises.
+
+        `what` names the thing asked for, for the message.
+        """
         sent = dict(headers or {})
         if body is not None:
             content = json.dumps(body).encode()
@@ -109,7 +113,7 @@ class Manager:
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise unreachable(error, self.name, self.url, timeout) from error
-        if not response.is_success:
+        if not response.is_success and response.status_code not in also:
             raise refusal(response, self.name, what)
         return response
 

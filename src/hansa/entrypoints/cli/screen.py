@@ -141,6 +141,11 @@ class Screen:
     def note(self, text: str) -> None:
         self._err.print(Text(plain(text), style="dim"), soft_wrap=True)
 
+    def aside(self, text: str) -> None:
+        """Several lines that are no answer: a failed script's output, a help text after a mistake."""
+        clean = "\n".join(_CONTROL.sub("�", line) for line in text.rstrip().splitlines())
+        self._err.print(Text(clean), soft_wrap=True)
+
     def warn(self, text: str) -> None:
         self._err.print(Text("warning: ", style="yellow") + Text(plain(text)), soft_wrap=True)
 

@@ -46,6 +46,17 @@ def test_a_cluster_that_runs_jobs_only(admin: SmallServer, hansa: Hansa) -> None
     assert ran.err.splitlines()[-1] == "hint: the cluster may run jobs only: try --async"
 
 
+def test_a_script_that_fails_is_no_unreachable_cluster(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/services/up", SERVICE)
+    admin.on("POST /run/up", b"no such file\n", status=502, X_Hansa_Exit_Code="3")
+    ran = hansa("run", "up")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == "no such file\nerror: the script of up ended with exit code 3\n"
+    assert hansa("run", "up", "--json").json()["exit_code"] == "3"
+    admin.on("GET /system/services/gone", SERVICE).on("POST /run/gone", b"<html>", status=502)
+    assert hansa("run", "gone").code == 6
+
+
 def test_a_job_named_by_the_manager(admin: SmallServer, hansa: Hansa) -> None:
     admin.on("GET /system/services/up", SERVICE).on("POST /job/up", b"", status=201, X_Hansa_Job="up-7")
     assert hansa("run", "up", "--async").out == "up-7\n"

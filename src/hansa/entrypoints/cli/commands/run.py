@@ -3,17 +3,19 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import httpx
 import typer
 
 from hansa.entrypoints.cli import answers, exits, following, inputs, options, session
-from hansa.entrypoints.cli.client import Manager, segment
+from hansa.entrypoints.cli.client import Manager, refusal, segment
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
 
 JOB_HEADER = "X-Hansa-Job"
+EXIT_HEADER = "X-Hansa-Exit-Code"
+_SCRIPT_FAILED = (502,)
 _APPEARS = 10.0  # seconds a submitted job may take to show up in the list
 
 
@@ -71,6 +73,7 @@ class _Order:
             headers=headers,
             token=self.token,
             timeout=self.timeout,
+            also=_SCRIPT_FAILED if route == "run" else (),
             what=f"service {self.service} to {route}",
         )
 
@@ -82,6 +85,8 @@ def _answer(order: _Order, screen: Screen, *, output: Path | None, raw: bool) ->
         except errors.NotFound as error:
             error.hint = error.hint or "the cluster may run jobs only: try --async"
             raise
+    if not response.is_success:
+        _script_failed(order, response, screen)
     answer = answers.decode(response.content, raw=raw)
     if output is not None:
         written = answers.save(answer, output, name=f"{order.service}-output")
@@ -95,6 +100,17 @@ def _answer(order: _Order, screen: Screen, *, output: Path | None, raw: bool) ->
         raise errors.Invalid(f"the answer holds {len(answer.names())} files", hint="give a folder: --output DIR")
     else:
         screen.raw(answer.content)
+
+
+def _script_failed(order: _Order, response: httpx.Response, screen: Screen) -> NoReturn:
+    """A Hansa manager gives a failed script's output and exit code; any other 502 is a gateway's."""
+    code = response.headers.get(EXIT_HEADER)
+    if code is None:
+        raise refusal(response, order.manager.name, f"service {order.service}")
+    screen.data({"service": order.service, "exit_code": code, "output": response.text})
+    screen.aside(response.text)
+    screen.error(f"the script of {order.service} ended with exit code {code}")
+    raise typer.Exit(exits.Exit.FAILED)
 
 
 def _submit(order: _Order, screen: Screen, *, wait: bool) -> None:
