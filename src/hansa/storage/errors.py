@@ -1,0 +1,59 @@
+"""Why was a bucket or volume refused? Each says what to do next."""
+
+from hansa.kernel.errors import Conflict, Forbidden, Invalid, Temporary
+
+
+class BadBucket(Invalid):
+    """The description of a bucket is not valid."""
+
+    code = "storage.bucket-invalid"
+
+
+class BucketExists(Invalid):
+    """The name of the bucket is taken."""
+
+    # A 400 at OSCAR's door, where a taken bucket name always was one.
+    code = "storage.bucket-exists"
+
+
+class BucketBusy(Temporary):
+    """The bucket is being removed at this moment."""
+
+    code = "storage.bucket-busy"
+
+
+class BucketQuota(Forbidden):
+    """The user's quota of buckets or of storage in them is used up."""
+
+    code = "storage.bucket-quota"
+
+
+class BadLink(Invalid):
+    """The request for a presigned link is not valid."""
+
+    code = "storage.link-invalid"
+
+
+class VolumeExists(Conflict):
+    """A volume of that name exists already."""
+
+    code = "storage.volume-exists"
+
+
+class VolumeQuota(Invalid):
+    """The user's quota does not allow such a volume."""
+
+    # A 400 at OSCAR's door, whose clients look for the word "quota" in it.
+    code = "storage.volume-quota"
+
+
+class VolumeAttached(Invalid):
+    """Services still use the volume."""
+
+    code = "storage.volume-attached"
+
+
+class VolumeMissing(Invalid):
+    """A service names a volume that does not exist."""
+
+    code = "storage.volume-missing"

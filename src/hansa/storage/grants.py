@@ -1,0 +1,60 @@
+"""Does the store let each user into exactly their buckets? Derived from the register, never remembered elsewhere.
+
+`People` brings new users in, `Buckets` has the affected ones settled after every change. A store that was
+restarted or restored may have forgotten everything: after `forget` all of it is told again.
+"""
+
+from collections.abc import Iterable
+
+from hansa.storage.ports import Keys, StoreUsers
+from hansa.storage.register import BucketRegister
+from hansa.storage.turns import Turns
+
+_EVERYBODY = ""  # no uid is empty, so its turn is free for the published buckets
+
+
+class Grants:
+    def __init__(self, users: StoreUsers | None, register: BucketRegister) -> None:
+        self._users = users  # None: the store makes no users, everybody works through the manager
+        self._register = register
+        self._turns = Turns()
+        self._given: dict[str, frozenset[str] | None] = {}  # None: a user of the store, rights not told yet
+        self._published: frozenset[str] | None = None
+
+    @property
+    def offered(self) -> bool:
+        """Whether people have keys of their own in this store."""
+        return self._users is not None
+
+    def forget(self) -> None:
+        self._given.clear()
+        self._published = None
+
+    async def admit(self, uid: str, keys: Keys) -> None:
+        """The user exists in the store with all rights due; costs nothing once it is so."""
+        if self._users is None or self._given.get(uid) is not None:
+            return
+        async with self._turns.hold([uid]):
+            if uid not in self._given:
+                await self._users.ensure_user(keys)
+                self._given[uid] = None
+        await self.settle([uid])
+
+    async def settle(self, uids: Iterable[str]) -> None:
+        """Those of them who are users of the store may use what the register says."""
+        for uid in sorted(set(uids)):
+            async with self._turns.hold([uid]):
+                # Read inside the turn: of two changes at once the later call tells the newer state.
+                wanted = self._register.reach(uid)
+                if self._users is not None and uid in self._given and self._given[uid] != wanted:
+                    self._given[uid] = None  # until it is confirmed, nobody knows
+                    await self._users.grant(Keys.of_user(uid, "").access_key, wanted)
+                    self._given[uid] = wanted
+
+    async def publish(self) -> None:
+        async with self._turns.hold([_EVERYBODY]):
+            wanted = self._register.public()
+            if self._users is not None and self._published != wanted:
+                self._published = None
+                await self._users.publish(wanted)
+                self._published = wanted

@@ -1,0 +1,209 @@
+"""Managed volumes: folders that outlive jobs, kept below one root as `<namespace>/<name>`.
+
+The row comes first, the folder follows. Removing takes the row away first and then moves the folder aside, so
+that neither a reader nor a new volume of the same name ever sees half-removed contents. A size is what the
+volume is accounted with; a plain file system does not stop a script from writing more.
+"""
+
+import asyncio
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hansa import resources
+from hansa.identity import Caller
+from hansa.kernel import names, quantities
+from hansa.kernel.clock import Clock
+from hansa.kernel.errors import NotFound
+from hansa.storage.errors import VolumeAttached, VolumeExists, VolumeMissing, VolumeQuota
+from hansa.storage.people import People
+from hansa.storage.records import Volume, VolumeRecords
+
+_ASIDE = ".removed"  # no namespace begins with a dot
+_MODE = 0o2770  # whoever has the group writes, and what they make belongs to the group
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    service_name: str
+    mount_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeView:
+    volume: Volume
+    attachments: tuple[Attachment, ...]
+
+
+class Volumes:
+    def __init__(
+        self,
+        records: VolumeRecords,
+        root: Path,
+        quotas: resources.Quotas,
+        people: People,
+        attached: Callable[[str, str], Sequence[Attachment]],
+        clock: Clock,
+        gid: int | None = None,
+    ) -> None:
+        self._records = records
+        self._root = root
+        self._quotas = quotas
+        self._people = people
+        self._attached = attached
+        self._clock = clock
+        self.gid = os.getgid() if gid is None else gid
+        self._volumes: dict[tuple[str, str], Volume] = {}
+        self._changing = asyncio.Lock()  # volumes are few and slow to change; one at a time keeps the sums right
+
+    async def load(self) -> None:
+        """Everything we know of, with its folder; what an earlier removal left aside goes."""
+        self._volumes = {(one.namespace, one.name): one for one in await self._records.all()}
+        for volume in self._volumes.values():
+            await asyncio.to_thread(self._make_folder, self.path_of(volume.namespace, volume.name))
+        await asyncio.to_thread(shutil.rmtree, self._root / _ASIDE, True)
+
+    def path_of(self, namespace: str, name: str) -> Path:
+        return self._root / names.volume(namespace) / names.volume(name)
+
+    def place_of(self, namespace: str, name: str) -> tuple[Path, int]:
+        """The folder to mount and the group that may write in it."""
+        return self.path_of(namespace, name), self.gid
+
+    def used(self, uid: str) -> resources.Used:
+        own = [volume.size for volume in self._volumes.values() if volume.owner == uid]
+        return resources.Used(len(own), sum(own))
+
+    # What users do, each in their own namespace.
+
+    async def create(self, caller: Caller, name: str, size: str) -> VolumeView:
+        namespace = (await self._people.ensure(caller)).namespace
+        return self._view(await self._add(caller.uid, namespace, name, size, "", "retain"))
+
+    async def listing(self, caller: Caller) -> list[VolumeView]:
+        namespace = (await self._people.ensure(caller)).namespace
+        found = [volume for volume in self._volumes.values() if volume.namespace == namespace]
+        return [self._view(volume) for volume in sorted(found, key=lambda volume: volume.name)]
+
+    async def get(self, caller: Caller, name: str) -> VolumeView:
+        namespace = (await self._people.ensure(caller)).namespace
+        return self._view(self._known(namespace, names.volume(name)))
+
+    async def delete(self, caller: Caller, name: str) -> None:
+        namespace = (await self._people.ensure(caller)).namespace
+        async with self._changing:
+            view = self._view(self._known(namespace, names.volume(name)))
+            if view.attachments:
+                users = ", ".join(one.service_name for one in view.attachments)
+                raise VolumeAttached(f"volume {name} is attached to {users}", hint="delete these services first")
+            await self._remove(view.volume)
+
+    # What services do.
+
+    async def for_service(
+        self, caller: Caller, namespace: str, name: str, size: str, service: str, policy: str
+    ) -> bool:
+        """With a size the volume is made for the service (True); without one an existing volume is meant."""
+        if size:
+            await self._add(caller.uid, namespace, name, size, service, policy or "delete")
+            return True
+        if (namespace, names.volume(name)) not in self._volumes:
+            raise VolumeMissing(
+                f"there is no volume {name} in namespace {namespace}",
+                hint="create it first, or give a size so that it is made with the service",
+            )
+        return False
+
+    async def release(self, namespace: str, name: str, service: str) -> None:
+        """The service goes; so does what was made for it, unless it is to be retained or others use it."""
+        async with self._changing:
+            volume = self._volumes.get((namespace, name))
+            if volume is None or (volume.created_by, volume.policy) != (service, "delete"):
+                return
+            if all(one.service_name == service for one in self._attached(namespace, name)):
+                await self._remove(volume)
+
+    async def drop(self, namespace: str, name: str) -> None:
+        """Takes back what `for_service` just made."""
+        async with self._changing:
+            volume = self._volumes.get((namespace, name))
+            if volume is not None and volume.created_by:
+                await self._remove(volume)
+
+    # Steps.
+
+    async def _add(self, owner: str, namespace: str, name: str, size: str, service: str, policy: str) -> Volume:
+        count = quantities.size(size, what="size")
+        path = self.path_of(namespace, name)
+        async with self._changing:
+            if (namespace, name) in self._volumes:
+                raise VolumeExists(f"a volume {name} exists already", hint="choose another name")
+            self._check_quota(owner, count)
+            volume = Volume(namespace, name, owner, count, service, policy, self._clock.now())
+            await self._records.add(volume)
+            self._volumes[(namespace, name)] = volume
+            try:
+                await asyncio.to_thread(self._set_aside, path)  # a removal may have died before it got here
+                await asyncio.to_thread(self._make_folder, path)
+            except OSError:
+                await self._remove(volume)
+                raise
+            return volume
+
+    def _check_quota(self, owner: str, size: int) -> None:
+        limits = self._quotas.enforced(owner)
+        if size <= 0:
+            raise VolumeQuota("a volume of no size is below every quota", hint="write for example 1Gi")
+        if limits is None:
+            return
+        used = self.used(owner)
+        show = resources.exact_size
+        if size < limits.min_disk_per_volume or size > limits.max_disk_per_volume:
+            raise VolumeQuota(
+                f"the quota allows volumes of {show(limits.min_disk_per_volume)} to "
+                f"{show(limits.max_disk_per_volume)}, not {show(size)}",
+                hint="choose a size in between, or ask the cluster's admin",
+            )
+        if used.amount + 1 > limits.volumes:
+            raise VolumeQuota(
+                f"the quota of {limits.volumes} volumes is used up", hint="delete one, or ask the cluster's admin"
+            )
+        if used.size + size > limits.disk:
+            raise VolumeQuota(
+                f"the disk quota of {show(limits.disk)} has {show(limits.disk - used.size)} left, not {show(size)}",
+                hint="delete a volume, or ask the cluster's admin",
+            )
+
+    async def _remove(self, volume: Volume) -> None:
+        await self._records.remove(volume.namespace, volume.name)
+        self._volumes.pop((volume.namespace, volume.name), None)
+        path = self.path_of(volume.namespace, volume.name)
+        await asyncio.to_thread(self._set_aside, path)
+
+    def _known(self, namespace: str, name: str) -> Volume:
+        volume = self._volumes.get((namespace, name))
+        if volume is None:
+            raise NotFound(f"there is no volume {name}", hint="list your volumes with GET /system/volumes")
+        return volume
+
+    def _view(self, volume: Volume) -> VolumeView:
+        return VolumeView(volume, tuple(self._attached(volume.namespace, volume.name)))
+
+    # What follows runs in threads.
+
+    def _make_folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        if path.stat().st_gid != self.gid:
+            os.chown(path, -1, self.gid)
+        path.chmod(_MODE)  # after the change of group, which takes the set-group bit away
+
+    def _set_aside(self, path: Path) -> None:
+        if not path.exists():
+            return
+        aside = self._root / _ASIDE / uuid.uuid4().hex
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)

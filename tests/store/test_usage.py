@@ -1,0 +1,83 @@
+"""Requests and CPU time are added up in the database, within the window and the asker's services only."""
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from hansa.resources import Invocation, Requests, Used
+from hansa.store import Database
+from hansa.store.tables import invocations, jobs
+from hansa.store.usage import UsageStore
+
+
+def call(at: float, service: str, user: str, kind: str = "async", status: int = 201) -> dict[str, Any]:
+    return {
+        "at": at, "kind": kind, "service": service, "user": user, "status": status, "latency": 0.1,
+        "client_ip": "127.0.0.1", "method": "POST", "path": f"/job/{service}",
+    }  # fmt: skip
+
+
+def job(name: str, service: str, status: str, finished: float | None, seconds: float) -> dict[str, Any]:
+    return {
+        "name": name, "service": service, "owner": "alice", "status": status, "created": 1.0, "started": 1.0,
+        "finished": finished, "cpu": 500, "memory": 2**40, "attempt": 1, "exit_code": 0, "reason": "",
+        "cpu_seconds": seconds, "event": b"",
+    }  # fmt: skip
+
+
+@pytest.fixture
+async def usage(database: Database) -> UsageStore:
+    calls = [
+        call(10, "gray", "alice"),
+        call(11, "gray", "alice"),
+        call(12, "gray", "bob", "sync", 500),
+        call(13, "gray", "", "exposed", 404),
+        call(14, "gray", "mallory", "async", 401),
+        call(15, "other", "bob"),
+        call(99, "gray", "late"),
+    ]
+    done = [
+        job("a", "gray", "Succeeded", 10.0, 3600.0),
+        job("b", "gray", "Failed", 20.0, 1800.0),
+        job("c", "other", "Succeeded", 15.0, 7200.0),
+        job("d", "gray", "Succeeded", 99.0, 1.0),
+        job("e", "gray", "Running", None, 0.0),
+        job("f", "gray", "Pending", None, 0.0),
+    ]
+    await database.write(lambda link: link.execute(sa.insert(invocations), calls))
+    await database.write(lambda link: link.execute(sa.insert(jobs), done))
+    return UsageStore(database)
+
+
+async def test_requests_are_grouped(usage: UsageStore) -> None:
+    expected = {
+        Requests("gray", "alice", "async", 2),
+        Requests("gray", "bob", "sync", 1),
+        Requests("gray", "", "exposed", 1),
+    }
+    assert set(await usage.requests(10, 20, frozenset({"gray"}), 100)) == expected
+    everything = set(await usage.requests(10, 20, None, 100))
+    assert everything == {*expected, Requests("other", "bob", "async", 1)}
+    assert await usage.requests(10, 20, None, 1) == [Requests("gray", "alice", "async", 2)]
+    assert await usage.requests(10, 20, frozenset(), 100) == []
+    many = frozenset({"gray", *(f"s{number}" for number in range(40_000))})
+    assert set(await usage.requests(10, 20, many, 100)) == expected
+
+
+async def test_cpu_time_counts_where_it_ended(usage: UsageStore) -> None:
+    assert await usage.cpu_seconds(10, 20, frozenset({"gray"})) == 5400.0
+    assert await usage.cpu_seconds(10, 20, None) == 12600.0
+    assert await usage.cpu_seconds(200, 300, None) == 0.0
+
+
+async def test_the_load_of_a_user(usage: UsageStore) -> None:
+    assert await usage.load_of("alice") == Used(1000, 2**41)
+    assert await usage.load_of("alice", ["Running"]) == Used(500, 2**40)
+    assert await usage.load_of("nobody") == Used(0, 0)
+
+
+async def test_the_latest_requests_come_first(usage: UsageStore) -> None:
+    latest = await usage.latest(2)
+    assert [(one.at, one.user) for one in latest] == [(99.0, "late"), (15.0, "bob")]
+    assert isinstance(latest[0], Invocation)
