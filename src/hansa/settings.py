@@ -47,7 +47,7 @@ class _Group(BaseModel):
 class ClusterSettings(_Group):
     id: str = Field("hansa", pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
     """The cluster's own name; peers and FDL files use it as `cluster_id`."""
-    services_namespace: str = Field("oscar-svc", pattern=r"^[a-z0-9]([a-z0-9-]{0,15}[a-z0-9])?$")
+    services_namespace: str = Field("oscar-svc", pattern=r"^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$")
     """Where the admin's services live and the prefix of every user's namespace; keep it equal on all members."""
     public_url: str = ""
     """How others reach this manager; empty means the address it listens on."""

@@ -1,1 +1,105 @@
+"""How do we touch object stores? Three kinds behind the ports of `hansa.storage`:
 
+- embedded: SeaweedFS, started beside the manager (`seaweed.py`), users and events by its filer's RPC
+  (`users.py`, `seaweed_events.py`);
+- minio: a MinIO server, users and webhooks by its administration (`minio.py`);
+- s3: any other S3, without users or events of its own (`plain.py`).
+
+All three read and write with `client.py`. Bootstrap calls one of the `open_…` functions and gets an
+`OpenStore`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hansa.drivers.s3.client import Limits, S3Store
+from hansa.drivers.s3.errors import (
+    NoUserAdministration,
+    StoreBinaryMissing,
+    StoreInUse,
+    StoreUnreachable,
+    StoreUnsafe,
+)
+from hansa.drivers.s3.minio import MinioConnection, MinioNotifications, MinioUsers
+from hansa.drivers.s3.plain import NoUsers
+from hansa.drivers.s3.seaweed import EmbeddedStore, State
+from hansa.drivers.s3.seaweed_events import SeaweedEvents
+from hansa.drivers.s3.seaweed_home import weed_binary
+from hansa.drivers.s3.users import SeaweedUsers
+from hansa.storage import Keys, Notifications, StoreAddress, StoreUsers, UploadSource
+
+__all__ = [
+    "EmbeddedStore",
+    "Limits",
+    "NoUserAdministration",
+    "OpenStore",
+    "S3Store",
+    "State",
+    "StoreBinaryMissing",
+    "StoreInUse",
+    "StoreUnreachable",
+    "StoreUnsafe",
+    "open_embedded",
+    "open_minio",
+    "open_s3",
+    "weed_binary",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStore:
+    """A store with all it offers. `uploads` and `notifications` are None where the store has no such
+    thing."""
+
+    store: S3Store  # with the administrator's keys
+    keys: Keys = field(repr=False)
+    users: StoreUsers
+    uploads: UploadSource | None = None
+    notifications: Notifications | None = None
+    embedded: EmbeddedStore | None = None
+
+    def as_user(self, keys: Keys) -> S3Store:
+        """The same store with somebody's own keys; whoever opens it closes it."""
+        return S3Store(self.store.address, keys, reach_at=self.store.reach_at)
+
+    async def close(self) -> None:
+        await self.users.close()
+        if self.notifications is not None:
+            await self.notifications.close()
+        await self.store.close()
+        if self.embedded is not None:
+            await self.embedded.close()
+
+
+async def open_embedded(
+    data_dir: Path, *, public_endpoint: str = "", on_state: Callable[[State], None] = lambda _: None
+) -> OpenStore:
+    """Starts the embedded store of this folder; `public_endpoint` is where a proxy shows it to clients."""
+    embedded = await EmbeddedStore.open(data_dir, on_state=on_state)
+    inner, keys = embedded.address, embedded.root_keys
+    public = StoreAddress(public_endpoint or inner.endpoint, inner.region, inner.verify)
+    return OpenStore(
+        S3Store(public, keys, reach_at=inner.endpoint),
+        keys,
+        SeaweedUsers(embedded.filer, keys),
+        uploads=SeaweedEvents(embedded.filer),
+        embedded=embedded,
+    )
+
+
+def open_minio(address: StoreAddress, keys: Keys, *, reach_at: str = "") -> OpenStore:
+    """A MinIO server, with an administrator's keys. `reach_at` is its address for us, if not that of
+    clients."""
+    reach_at = reach_at or address.endpoint
+    connection = MinioConnection(StoreAddress(reach_at, address.region, address.verify), keys)
+    return OpenStore(
+        S3Store(address, keys, reach_at=reach_at),
+        keys,
+        MinioUsers(connection),
+        notifications=MinioNotifications(connection),
+    )
+
+
+def open_s3(address: StoreAddress, keys: Keys, *, reach_at: str = "") -> OpenStore:
+    """Any other S3: only the administrator works with it."""
+    return OpenStore(S3Store(address, keys, reach_at=reach_at), keys, NoUsers())

@@ -9,7 +9,6 @@ from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, body_of
 from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
 from hansa.services import Record, membership, reading
-from hansa.services.membership import MembersRequest
 
 router = APIRouter(tags=["federation"], default_response_class=Response)
 _EXAMPLE = {"members": [{"type": "oscar", "cluster_id": "visby", "service_name": "hello", "priority": 0}]}
@@ -24,7 +23,7 @@ def _shown(record: Record) -> dict[str, Any]:
 
 
 async def _change(request: Request, app: AppDep, caller: CallerDep, service: str, verb: str) -> Response:
-    change = decode(await read_body(request, app.settings.http.body_limit), MembersRequest)
+    change = decode(await read_body(request, app.settings.http.body_limit), membership.MembersRequest)
     return JsonAnswer(_shown(await membership.change(app.room, caller, service, change, verb)))
 
 
@@ -38,7 +37,7 @@ for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
     @router.post(
         _base,
         responses=answers(200, 400, 401, 403, 404, 409),
-        openapi_extra=body_of(MembersRequest, _EXAMPLE),
+        openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
     async def add(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
         """Adds members."""
@@ -47,7 +46,7 @@ for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
     @router.put(
         _base,
         responses=answers(200, 400, 401, 403, 404, 409),
-        openapi_extra=body_of(MembersRequest, _EXAMPLE),
+        openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
     async def replace(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
         """Replaces members by their new form."""
@@ -56,7 +55,7 @@ for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
     @router.delete(
         _base,
         responses=answers(200, 400, 401, 403, 404, 409),
-        openapi_extra=body_of(MembersRequest, _EXAMPLE),
+        openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
     async def remove(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
         """Removes members."""

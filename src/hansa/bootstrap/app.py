@@ -1,0 +1,140 @@
+"""One running manager, as the doors see it: the rooms, and what only the whole can tell."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from hansa import __version__, resources, services, storage
+from hansa.bootstrap.telemetry import Telemetry
+from hansa.drivers import local, s3
+from hansa.identity import Caller, SignIn
+from hansa.kernel import errors
+from hansa.kernel.clock import Clock
+from hansa.services import Deployment, Invocation, Record, Room, UploadWatch
+from hansa.settings import Settings
+from hansa.store import Database, Facts
+
+_log = structlog.get_logger("hansa")
+ALLOWED_IMAGES = "allowed_image_repositories"
+_MOST_NOTES = 100_000
+
+
+@dataclass(slots=True, kw_only=True)
+class App:
+    """One running manager."""
+
+    settings: Settings
+    clock: Clock
+    telemetry: Telemetry
+    sign_in: SignIn
+    room: Room
+    uploads: UploadWatch
+    quotas: resources.Quotas
+    usage: resources.Usage
+    facts: Facts
+    open_store: s3.OpenStore
+    accounting: storage.Accounting
+    admission: resources.Admission
+    node: local.LocalNode
+    level: local.Level
+    database: Database
+    allowed_images: tuple[str, ...]
+    started: float
+    _notes: list[Invocation] = field(default_factory=list)
+
+    @property
+    def people(self) -> storage.People:
+        return self.room.people
+
+    @property
+    def buckets(self) -> storage.Buckets:
+        return self.room.buckets
+
+    @property
+    def volumes(self) -> storage.Volumes:
+        return self.room.volumes
+
+    async def missing_parts(self) -> list[str]:
+        """What does not answer now, in words."""
+        missing: list[str] = []
+        for part, check in {"database": self._check_database, "object store": self.open_store.store.check}.items():
+            try:
+                await check()
+            except errors.HansaError as error:
+                missing.append(f"{part}: {error.message}")
+        return missing
+
+    async def _check_database(self) -> None:
+        await self.facts.get(ALLOWED_IMAGES)
+
+    async def allow_images(self, images: Sequence[str]) -> None:
+        await self.facts.set(ALLOWED_IMAGES, list(images))
+        self.allowed_images = tuple(images)
+
+    def rules(self) -> services.Rules:
+        return services.Rules(self.allowed_images, default_provider(self.open_store.store.address))
+
+    async def store_keys(self, caller: Caller) -> storage.Keys:
+        """The caller's own keys for the object store; the admin's are the store's root keys."""
+        return self.open_store.keys if caller.is_admin else await self.people.keys(caller)
+
+    def deployment_of(self, record: Record) -> Deployment:
+        """Whether what should run for a service does. A service of jobs has nothing that runs all the time."""
+        name = record.service.name
+        found = self.room.exposed_host.deployment(name) if record.service.exposed else None
+        if found is not None:
+            return found
+        if self.settings.sandbox.runtime == "podman":
+            how = f"jobs run in the image {record.service.image}"
+        else:
+            how = f"jobs run in this machine's own userland inside a sandbox; image {record.service.image} is not used"
+        if record.service.synchronous.min_scale > 0:
+            workers = record.service.synchronous.min_scale
+            return Deployment("ready", f"{workers} warm workers wanted; {how}", None, workers, 0, "knative_service")
+        return Deployment("unavailable", how, None, 0, 0, "unavailable")
+
+    def note(self, invocation: Invocation) -> None:
+        """Written down in a moment, with others; a flood is cut off rather than kept in memory."""
+        if len(self._notes) < _MOST_NOTES:
+            self._notes.append(invocation)
+
+    async def write_notes(self) -> None:
+        batch, self._notes = self._notes, []
+        await self.room.jobs.note(batch)
+
+    async def repair_store(self) -> None:
+        """After every restart of the embedded store its users and buckets are made sure of."""
+        seen = 0
+        while True:
+            for refused in await self.buckets.converge():
+                _log.warning("the store refused", what=refused)
+            if self.open_store.embedded is None:
+                return
+            seen = await self.open_store.embedded.restarted(seen)
+
+
+def default_provider(address: storage.StoreAddress) -> dict[str, Any]:
+    """`minio.default` as every service shows it: the keys are nobody's business."""
+    hidden = services.secret_parts.HIDDEN
+    return {
+        "endpoint": address.endpoint,
+        "verify": address.verify,
+        "access_key": hidden,
+        "secret_key": hidden,
+        "region": address.region,
+    }
+
+
+def about() -> dict[str, Any]:
+    """`/system/info`."""
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return {
+        "version": __version__,
+        "git_commit": "",
+        "architecture": machine,
+        "kubernetes_version": "",
+        "serverless_backend": {"name": "Hansa", "version": __version__},
+    }

@@ -1,0 +1,383 @@
+"""Builds the manager: the only place that knows every concrete class.
+
+`opened` starts the parts in the order they need each other and stops them in reverse, also when one fails to start.
+"""
+
+import fcntl
+import hashlib
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from hansa import resources, services, settings, storage
+from hansa.bootstrap.app import ALLOWED_IMAGES, App, default_provider
+from hansa.bootstrap.telemetry import Telemetry
+from hansa.drivers import local, oidc, s3
+from hansa.identity import Basic, SignIn, Vault
+from hansa.kernel import errors
+from hansa.kernel.clock import Clock, SystemClock
+from hansa.resources import Needs
+from hansa.services import Dispatcher, Job, Outcome, Room, RunOrder, UploadWatch
+from hansa.settings import Settings
+from hansa.store import (
+    BucketStore,
+    Database,
+    Facts,
+    JobStore,
+    PeopleStore,
+    QuotaStore,
+    ServiceStore,
+    UploadLedger,
+    UsageStore,
+    VolumeStore,
+    make_engine,
+    schema,
+    sqlite_url,
+)
+
+
+class AlreadyRunning(errors.Conflict):
+    """Another manager uses this data folder."""
+
+    code = "manager.already-running"
+
+
+@asynccontextmanager
+async def opened(given: Settings, clock: Clock | None = None) -> AsyncIterator[App]:
+    """The manager with everything it needs, ready to serve."""
+    clock = clock or SystemClock()
+    async with AsyncExitStack() as parts:
+        data = given.data.absolute()
+        data.mkdir(parents=True, exist_ok=True)
+        parts.callback(os.close, _lock(data))
+        database = await _open_database(given, data, parts)
+        vault = Vault.at(data / "vault.key")
+        opened_store = await _open_store(given, data)
+        parts.push_async_callback(opened_store.close)
+        ground = _Ground(given, clock, data, database, vault, opened_store, ServiceStore(database, vault), parts)
+        yield await _build(ground)
+
+
+def _lock(data: Path) -> int:
+    lock = os.open(data / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise AlreadyRunning(
+            f"another manager uses {data}", hint="stop it first, or set another folder with HANSA_DATA"
+        ) from None
+    return lock
+
+
+async def _open_database(given: Settings, data: Path, parts: AsyncExitStack) -> Database:
+    engine = make_engine(given.database.url or sqlite_url(data), given.database.pool)
+    schema.upgrade(engine)
+    database = Database(engine)
+    database.start()
+    parts.push_async_callback(database.close)
+    return database
+
+
+async def _open_store(given: Settings, data: Path) -> s3.OpenStore:
+    asked = given.storage
+    if asked.kind == "embedded":
+        return await s3.open_embedded(data / "objects", public_endpoint=asked.public_endpoint)
+    if not asked.endpoint:
+        raise settings.BadSetting(f"storage.kind {asked.kind} needs storage.endpoint")
+    address = storage.StoreAddress(asked.public_endpoint or asked.endpoint, asked.region, asked.verify)
+    keys = storage.Keys(asked.access_key, asked.secret_key.get_secret_value())
+    open_by_kind = s3.open_minio if asked.kind == "minio" else s3.open_s3
+    return open_by_kind(address, keys, reach_at=asked.endpoint)
+
+
+def open_foreign(kind: str, config: Mapping[str, Any]) -> storage.ObjectStore:
+    """A store that came with a service: MinIO by its address, S3 by its region."""
+    endpoint = str(config.get("endpoint") or "")
+    verify = str(config.get("verify", "true")).lower() != "false"
+    address = storage.StoreAddress(endpoint, str(config.get("region") or "us-east-1"), verify)
+    return s3.S3Store(address, storage.Keys(str(config["access_key"]), str(config["secret_key"])))
+
+
+class _Webhook:
+    """Where a MinIO server tells of uploads: our own `/job`, with the service's token."""
+
+    def __init__(self, notifications: storage.Notifications, public_url: str) -> None:
+        self._notifications = notifications
+        self._public_url = public_url.rstrip("/")
+
+    async def register(self, service: str, token: str, folders: Sequence[tuple[str, str]]) -> None:
+        by_bucket: dict[str, set[str]] = {}
+        for bucket, folder in folders:
+            by_bucket.setdefault(bucket, set()).add(f"{folder}/")
+        frozen = {bucket: frozenset(prefixes) for bucket, prefixes in by_bucket.items()}
+        await self._notifications.register(service, f"{self._public_url}/job/{service}", token, frozen)
+
+    async def unregister(self, service: str, buckets: frozenset[str]) -> None:
+        await self._notifications.unregister(service, buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What everything else stands on."""
+
+    given: Settings
+    clock: Clock
+    data: Path
+    database: Database
+    vault: Vault
+    open_store: s3.OpenStore
+    records: ServiceStore
+    parts: AsyncExitStack
+
+
+@dataclass(frozen=True, slots=True)
+class _Keeping:
+    """What users keep here and how much they may."""
+
+    register: storage.BucketRegister
+    people: storage.People
+    buckets: storage.Buckets
+    volumes: storage.Volumes
+    quotas: resources.Quotas
+    accounting: storage.Accounting
+
+    async def load(self) -> None:
+        await self.register.load()
+        await self.people.load()
+        await self.quotas.load()
+        await self.volumes.load()
+
+
+def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
+    given, clock, store = ground.given, ground.clock, ground.open_store.store
+    register = storage.BucketRegister(BucketStore(ground.database))
+    has_users = given.storage.kind != "s3"
+    grants = storage.Grants(ground.open_store.users if has_users else None, register)
+    people = storage.People(
+        PeopleStore(ground.database),
+        grants,
+        ground.vault,
+        given.cluster.services_namespace,
+        clock,
+        ground.open_store.keys,
+    )
+
+    async def volumes_used(uid: str) -> resources.Used:
+        return volumes.used(uid)
+
+    async def buckets_used(uid: str) -> resources.Used:
+        return resources.Used(buckets.count(uid), await buckets.stored(uid))
+
+    gauges = resources.Gauges(jobs=usage.load_of, volumes=volumes_used, buckets=buckets_used)
+    quotas = resources.Quotas(QuotaStore(ground.database), given.quotas, gauges)
+    accounting = storage.Accounting(store, clock)
+    buckets = storage.Buckets(register, store, grants, people, quotas, accounting, clock)
+    volumes = storage.Volumes(
+        VolumeStore(ground.database),
+        ground.data / "volumes",
+        quotas,
+        people,
+        _attachments(ground.records),
+        clock,
+        gid=given.sandbox.uid_base if os.geteuid() == 0 else None,
+    )
+    return _Keeping(register, people, buckets, volumes, quotas, accounting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Engines:
+    """What runs things on this machine."""
+
+    level: local.Level
+    logs: local.LogBook
+    jobs: local.LocalJobHost
+    sync: local.LocalSyncHost
+    exposed: local.LocalExposedHost
+
+
+async def _engines(ground: _Ground, admission: resources.Admission, node: local.LocalNode) -> _Engines:
+    given, data, parts = ground.given, ground.data, ground.parts
+    runtime, level = await _open_runtime(given, data, parts)
+    engine = local.Engine(
+        runtime=runtime,
+        store=ground.open_store.store,
+        open_foreign=open_foreign,
+        work=data / "work",
+        node=node.name,
+        network=given.sandbox.network,
+        processes=given.sandbox.processes,
+    )
+    logs = local.LogBook(data / "logs", given.jobs.log_limit)
+    sync_host = local.LocalSyncHost(engine, admission)
+    parts.push_async_callback(sync_host.close)
+    exposed_host = local.LocalExposedHost(engine, admission)
+    parts.push_async_callback(exposed_host.close)
+    return _Engines(level, logs, local.LocalJobHost(engine, logs), sync_host, exposed_host)
+
+
+async def _build(ground: _Ground) -> App:
+    given, clock, records, open_store = ground.given, ground.clock, ground.records, ground.open_store
+    telemetry = Telemetry()
+    node = local.LocalNode(socket.gethostname(), given.jobs)
+    capacity = node.capacity()
+    admission = resources.Admission(resources.Ledger(capacity.cpu, capacity.memory))
+    usage = UsageStore(ground.database)
+    keeping = _keeping(ground, usage)
+    engines = await _engines(ground, admission, node)
+    jobs = JobStore(ground.database)
+
+    def order_for(job: Job) -> RunOrder | None:
+        record = records.get(job.service)
+        return services.orders.make(room, record, job.name, job.event) if record is not None else None
+
+    dispatcher = Dispatcher(
+        jobs,
+        engines.jobs,
+        admission,
+        order_for=order_for,
+        within_quota=_within_quota(keeping.quotas),
+        clock=clock,
+        most_attempts=given.jobs.attempts,
+        on_change=_counting(telemetry, clock),
+    )
+    facts = Facts(ground.database)
+    allowed = await facts.get(ALLOWED_IMAGES)
+    provider = default_provider(open_store.store.address)
+    room = Room(
+        records=records,
+        jobs=jobs,
+        logs=engines.logs,
+        uploads=UploadLedger(ground.database),
+        people=keeping.people,
+        buckets=keeping.buckets,
+        volumes=keeping.volumes,
+        store=open_store.store,
+        job_host=engines.jobs,
+        sync_host=engines.sync,
+        exposed_host=engines.exposed,
+        rules=lambda: services.Rules(app.allowed_images, provider),
+        limits=_limits(given),
+        clock=clock,
+        services_namespace=given.cluster.services_namespace,
+        dispatcher=dispatcher,
+        webhook=_webhook(given, open_store.notifications),
+    )
+    app = App(
+        settings=given,
+        clock=clock,
+        telemetry=telemetry,
+        sign_in=await _sign_in(given, ground.parts),
+        room=room,
+        uploads=UploadWatch(room, open_store.uploads, given.storage.reconcile_every),
+        quotas=keeping.quotas,
+        usage=resources.Usage(usage),
+        facts=facts,
+        open_store=open_store,
+        accounting=keeping.accounting,
+        admission=admission,
+        node=node,
+        level=engines.level,
+        database=ground.database,
+        allowed_images=tuple(allowed) if allowed is not None else given.images.allowed,
+        started=clock.now(),
+    )
+    await records.load()
+    await keeping.load()
+    await _take_up(room)
+    _watch(telemetry, app)
+    return app
+
+
+async def _take_up(room: Room) -> None:
+    """What an earlier life of this manager left: half-made services, jobs, processes that should run."""
+    await services.creation.recover(room)
+    await room.dispatcher.recover()
+    for record in room.records.all():
+        if record.phase == "ready" and record.service.exposed:
+            await services.creation.start_hosts(room, record)
+    await services.creation.settle_workers(room)
+
+
+def _watch(telemetry: Telemetry, app: App) -> None:
+    dispatcher, ledger = app.room.dispatcher, app.admission.ledger
+    telemetry.jobs_waiting.set_function(lambda: dispatcher.waiting)
+    telemetry.jobs_running.set_function(lambda: dispatcher.running)
+    telemetry.services.set_function(lambda: len(app.room.records.all()))
+    telemetry.cpu_promised.set_function(lambda: ledger.promised.cpu)
+    telemetry.memory_promised.set_function(lambda: ledger.promised.memory)
+
+
+def _limits(given: Settings) -> services.Limits:
+    jobs = given.jobs
+    return services.Limits(
+        time_limit=jobs.time_limit,
+        run_limit=jobs.run_limit,
+        attempts=jobs.attempts,
+        queue_limit=jobs.queue_limit,
+        keep=jobs.keep,
+        page_size=jobs.page_size,
+    )
+
+
+def _webhook(given: Settings, notifications: storage.Notifications | None) -> _Webhook | None:
+    if notifications is None:
+        return None
+    return _Webhook(notifications, given.cluster.public_url or f"http://{given.http.host}:{given.http.port}")
+
+
+def _within_quota(quotas: resources.Quotas) -> Callable[[str, Needs, Needs], bool]:
+    def fits(owner: str, used: Needs, asked: Needs) -> bool:
+        """A user's first job always may: a quota below one job's needs would hold it up for ever."""
+        cpu, memory = quotas.cpu_limit(owner), quotas.memory_limit(owner)
+        if used == Needs(0, 0):
+            return True
+        return (cpu is None or used.cpu + asked.cpu <= cpu) and (memory is None or used.memory + asked.memory <= memory)
+
+    return fits
+
+
+async def _open_runtime(given: Settings, data: Path, parts: AsyncExitStack) -> tuple[local.Runtime, local.Level]:
+    # several managers may share a machine, and one cluster's name may be used in two folders
+    instance = f"{given.cluster.id[:24]}-{hashlib.sha256(str(data).encode()).hexdigest()[:8]}"
+    runtime = await local.HostRuntime.open(instance=instance, uid_base=given.sandbox.uid_base, run_dir=data / "run")
+    parts.push_async_callback(runtime.close)
+    return runtime, runtime.level
+
+
+async def _sign_in(given: Settings, parts: AsyncExitStack) -> SignIn:
+    verifier = None
+    if given.oidc.issuers:
+        http = await parts.enter_async_context(httpx.AsyncClient(timeout=10, follow_redirects=False))
+        verifier = oidc.OidcVerifier(given.oidc.issuers, http)
+        parts.push_async_callback(verifier.close)
+    admin = Basic(given.admin.user, settings.admin_password(given))
+    return SignIn(admin, verifier, given.oidc.users_admin)
+
+
+def _attachments(records: ServiceStore) -> Callable[[str, str], Sequence[storage.Attachment]]:
+    def attached(namespace: str, name: str) -> list[storage.Attachment]:
+        return [
+            storage.Attachment(record.service.name, volume.mount_path)
+            for record in records.all()
+            if (volume := record.service.volume) is not None
+            and (record.service.namespace, volume.name) == (namespace, name)
+        ]
+
+    return attached
+
+
+def _counting(telemetry: Telemetry, clock: Clock) -> Callable[[Job, Outcome | None], None]:
+    def count(job: Job, outcome: Outcome | None) -> None:
+        if outcome is None:
+            telemetry.wait_seconds.observe(max(0.0, clock.now() - job.created))
+        else:
+            telemetry.jobs_ended.labels("Succeeded" if outcome.succeeded else "Failed").inc()
+
+    return count

@@ -1,0 +1,161 @@
+"""What can this machine carry, and how is what is missing put right? `hansa doctor` prints the answers."""
+
+import asyncio
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import sqlalchemy as sa
+
+from hansa.drivers import local, s3
+from hansa.kernel import quantities
+from hansa.kernel.errors import HansaError
+from hansa.settings import Settings
+from hansa.store import make_engine
+
+_LEAST_SPACE = 2 * 2**30
+_SECONDS = 20.0
+_LEVELS = {
+    "full": "namespaces, cgroup limits and a user id of its own for every job",
+    "namespaces": "namespaces; limits by rlimit only",
+    "landlock": "file and TCP rules of the kernel only; jobs of strangers are not safe",
+    "process": "no isolation; run only what you trust",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding; `ok` is None where something optional is missing."""
+
+    name: str
+    ok: bool | None
+    detail: str
+    hint: str = ""
+
+
+async def doctor(given: Settings) -> list[Check]:
+    """Every check, bounded in time; one that falls over is a finding itself."""
+    checks: list[tuple[str, Callable[[Settings], Awaitable[Check]]]] = [
+        ("python", _python),
+        ("machine", _machine),
+        ("data folder", _data_folder),
+        ("isolation", _isolation),
+        ("object store", _object_store),
+        ("database", _database),
+        ("port", _port),
+        ("podman", _podman),
+    ]
+    found: list[Check] = []
+    for name, check in checks:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                found.append(await check(given))
+        except TimeoutError:
+            found.append(Check(name, False, f"no answer within {_SECONDS:.0f} s"))
+        except HansaError as error:
+            found.append(Check(name, False, error.message, error.hint))
+        except OSError as error:
+            found.append(Check(name, False, str(error)))
+    return found + list(await asyncio.gather(*(_issuer(issuer.url) for issuer in given.oidc.issuers)))
+
+
+async def _python(_: Settings) -> Check:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    fits = sys.version_info >= (3, 11)
+    return Check("python", fits, version, "" if fits else "Hansa needs Python 3.11 or newer")
+
+
+async def _machine(given: Settings) -> Check:
+    capacity = local.LocalNode(socket.gethostname(), given.jobs).capacity()
+    return Check("machine", True, f"{capacity.cpu}m cpu and {quantities.show_size(capacity.memory)} memory for jobs")
+
+
+async def _data_folder(given: Settings) -> Check:
+    folder = given.data.absolute()
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if not os.access(existing, os.W_OK):
+        return Check("data folder", False, f"{existing} is not writable", "choose another one with HANSA_DATA")
+    enough = free >= _LEAST_SPACE
+    hint = "" if enough else "free some space: jobs, logs and objects live there"
+    return Check("data folder", enough, f"{folder}, {quantities.show_size(free)} free", hint)
+
+
+async def _isolation(_: Settings) -> Check:
+    level = await local.probe()
+    detail = f"level {level.name}: {_LEVELS[level.name]}"
+    if level.name == "full":
+        return Check("isolation", True, detail)
+    if shutil.which("bwrap") is None:
+        hint = "install bubblewrap (apt-get install bubblewrap)"
+    elif os.geteuid() != 0:
+        hint = "run the manager as root for limits by cgroup and a user id for every job"
+    else:
+        hint = "allow user namespaces and writable cgroups (a systemd unit needs Delegate=yes)"
+    return Check("isolation", None, detail, hint)
+
+
+async def _object_store(given: Settings) -> Check:
+    if given.storage.kind == "embedded":
+        return Check("object store", True, f"embedded SeaweedFS ({Path(s3.weed_binary()).name})")
+    address = given.storage.endpoint
+    async with httpx.AsyncClient(timeout=5, verify=given.storage.verify) as http:
+        try:
+            await http.get(address)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return Check("object store", False, f"{address} does not answer: {error}", "check storage.endpoint")
+    return Check("object store", True, f"{given.storage.kind} at {address}")
+
+
+async def _database(given: Settings) -> Check:
+    if not given.database.url:
+        return Check("database", True, "SQLite in the data folder")
+    engine = make_engine(given.database.url, 1)
+
+    def ask() -> str:
+        with engine.connect() as connection:
+            return str(connection.execute(sa.text("select version()")).scalar()).split(",")[0]
+
+    try:
+        return Check("database", True, await asyncio.to_thread(ask))
+    except sa.exc.SQLAlchemyError as error:
+        first = str(getattr(error, "orig", error)).strip().splitlines()[0]
+        return Check("database", False, first, "check database.url, and that the server lets us in")
+    finally:
+        engine.dispose()
+
+
+async def _port(given: Settings) -> Check:
+    host, port = given.http.host, given.http.port
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return Check("port", False, f"{host}:{port}: {error.strerror}", "choose another one with HANSA_HTTP__PORT")
+    return Check("port", True, f"{host}:{port} is free")
+
+
+async def _podman(given: Settings) -> Check:
+    found = shutil.which("podman")
+    needed = given.sandbox.runtime == "podman"
+    if found:
+        return Check("podman", True, "present" + ("" if needed else "; sandbox.runtime = podman would use it"))
+    hint = "install podman, or keep sandbox.runtime = host (scripts then run in this machine's own userland)"
+    return Check("podman", False if needed else None, "not installed", hint)
+
+
+async def _issuer(url: str) -> Check:
+    name = f"issuer {url}"
+    try:
+        async with httpx.AsyncClient(timeout=5) as http:
+            answer = await http.get(url.rstrip("/") + "/.well-known/openid-configuration")
+            answer.raise_for_status()
+            return Check(name, True, f"keys at {answer.json()['jwks_uri']}")
+    except (httpx.HTTPError, ValueError, KeyError) as error:
+        return Check(name, False, f"no discovery document: {error}", "check the address and the network")
