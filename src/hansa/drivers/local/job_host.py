@@ -1,0 +1,112 @@
+"""How does one job run on this machine? Stage in, run the script in a sandbox, stage out; once.
+
+The `JobHost` port. How far a run came is on disk (`workdir.State`): called again after a crash, a script
+that had ended is not run again, only what is left to do is done. Unlike OSCAR's supervisor, a script that
+fails makes its job fail, and then its outputs are not stored; the log says so.
+"""
+
+import asyncio
+
+from hansa import services
+from hansa.drivers.local import endings
+from hansa.drivers.local.engine import Engine
+from hansa.drivers.local.job_logs import LogBook, LogWriter
+from hansa.drivers.local.launch import Exit, SandboxLost
+from hansa.drivers.local.runtime import follow
+from hansa.drivers.local.staging import Staging
+from hansa.drivers.local.workdir import State, Workdir
+from hansa.kernel import errors, names
+
+_MOST_LOSSES = 3
+
+
+class LocalJobHost:
+    """Jobs in sandboxes of this machine. Room for them is the dispatcher's business."""
+
+    def __init__(self, engine: Engine, logs: LogBook) -> None:
+        self._engine = engine
+        self._logs = logs
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    async def run(self, order: services.RunOrder) -> services.Outcome:
+        names.job(order.name)  # it becomes the name of a folder
+        turn = self._turns.setdefault(order.name, asyncio.Lock())
+        try:
+            async with turn:
+                return await self._run(order)
+        finally:
+            if not turn.locked():
+                self._turns.pop(order.name, None)
+
+    async def discard(self, name: str) -> None:
+        names.job(name)
+        await asyncio.to_thread(self._engine.workdir(name).remove)
+
+    async def _run(self, order: services.RunOrder) -> services.Outcome:
+        workdir = self._engine.workdir(order.name)
+        state = await asyncio.to_thread(lambda: workdir.state)
+        if state is not None and state.staged:
+            return state.outcome
+        log = self._logs.open(order.name, order.service.log_level)
+        try:
+            async with self._engine.stores(order) as stores:
+                staging = self._engine.staging(order, workdir, stores, log.say)
+                if state is None:
+                    outcome = await self._execute(order, workdir, staging, log)
+                    state = State(outcome, staged=not outcome.succeeded)
+                    log.flush()  # from here on the script is not run again, so its lines must not be lost
+                    await asyncio.to_thread(workdir.keep, state)
+                else:
+                    log.say("INFO", "the script had ended before the manager was restarted; going on")
+                if not state.staged:
+                    state = State(await self._deliver(state.outcome, staging, log), staged=True)
+                    await asyncio.to_thread(workdir.keep, state)
+            return state.outcome
+        finally:
+            log.close()
+
+    async def _execute(
+        self, order: services.RunOrder, workdir: Workdir, staging: Staging, log: LogWriter
+    ) -> services.Outcome:
+        launch = self._engine.launch(order, workdir, id=order.name, seconds=order.seconds)
+        exit = Exit(None, "lost", 0.0, None)
+        for _ in range(_MOST_LOSSES):
+            try:
+                await self._prepare(order, workdir, staging)
+                process = await self._engine.start(launch, order)
+            except SandboxLost:
+                continue
+            except (errors.HansaError, OSError) as error:
+                log.say("ERROR", f"the script was not started: {error}")
+                return services.Outcome(False, None, f"the script was not started: {error}")
+            exit = await follow(process, log.feed)
+            if exit.reason != "lost":
+                break
+            log.say("WARNING", "the sandbox died; the script starts over")
+        reason = endings.in_words(exit, launch)
+        _report(exit, reason, workdir, log)
+        return services.Outcome(endings.succeeded(exit), exit.code, reason, exit.cpu_seconds or 0.0)
+
+    async def _prepare(self, order: services.RunOrder, workdir: Workdir, staging: Staging) -> None:
+        await self._engine.prepare(order, workdir)
+        await staging.bring()
+        await self._engine.write_call(order, workdir, staging)
+
+    async def _deliver(self, outcome: services.Outcome, staging: Staging, log: LogWriter) -> services.Outcome:
+        try:
+            count = await staging.carry()
+        except errors.HansaError as error:
+            log.say("ERROR", f"an output could not be stored: {error}")
+            reason = f"an output could not be stored: {error}"
+            return services.Outcome(False, outcome.exit_code, reason, outcome.cpu_seconds)
+        log.say("DEBUG", f"{count} outputs stored")
+        return outcome
+
+
+def _report(exit: Exit, reason: str, workdir: Workdir, log: LogWriter) -> None:
+    if not reason:
+        log.say("INFO", f"the script ended well after {exit.seconds:.2f} s")
+        return
+    log.say("ERROR", f"the script failed after {exit.seconds:.2f} s: {reason}")
+    if workdir.has_output:
+        log.say("WARNING", "outputs of a failed script are not stored")

@@ -1,0 +1,172 @@
+"""What did a job print? One file for each job, a time before every line, bounded in size.
+
+`LogBook` is the `JobLogs` port over a folder; the job host writes through `LogBook.open`. Lines are gathered
+in memory and written a few times a second, so a chatty script costs few system calls; `read` sees them all.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from hansa.kernel import clock, quantities
+
+_FLUSH_AFTER = 0.2
+_FLUSH_BYTES = 128 * 1024
+_LONGEST_LINE = 64 * 1024
+_OWN_LINES = 64 * 1024  # room beyond the limit for what we say ourselves
+_LEVELS = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
+
+
+class LineCutter:
+    """Cuts a stream into lines; one without end is cut where it gets too long."""
+
+    def __init__(self, longest: int = _LONGEST_LINE) -> None:
+        self._longest = longest
+        self.rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        *lines, rest = (self.rest + data).split(b"\n")
+        while len(rest) > self._longest:
+            lines.append(rest[: self._longest])
+            rest = rest[self._longest :]
+        self.rest = rest
+        return lines
+
+    def finish(self) -> list[bytes]:
+        """The last line, if it has no end."""
+        last, self.rest = self.rest, b""
+        return [last] if last else []
+
+
+class LogWriter:
+    """The log of one run while it runs."""
+
+    def __init__(self, book: "LogBook", name: str, level: str) -> None:
+        self._book = book
+        self._name = name
+        self._threshold = _LEVELS.get(level.upper(), 20)
+        self._cutter = LineCutter()
+        self._pending: list[bytes] = []
+        self._pending_size = 0
+        self._dropped = 0
+        path = book.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._timer: asyncio.TimerHandle | None = None
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._fd).st_size
+        if self._size and os.pread(self._fd, 1, self._size - 1) != b"\n":
+            self._add(b"\n")  # a manager that died may have left half a line
+
+    def feed(self, data: bytes) -> None:
+        """What the script printed."""
+        if self._size >= self._book.limit:
+            self._dropped += len(data)
+        else:
+            self._keep(self._cutter.feed(data))
+
+    def say(self, level: str, text: str) -> None:
+        """A line of our own, if the service's log level lets it through. Never with a secret in it."""
+        if _LEVELS[level] < self._threshold:
+            return
+        self._keep(self._cutter.finish())
+        if self._size < self._book.limit + _OWN_LINES:
+            self._add(_stamped([f"hansa {level}: {text[:4096]}".encode()]))
+
+    def flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        pending, self._pending, self._pending_size = b"".join(self._pending), [], 0
+        # a full disk costs lines of a log, never the job
+        with contextlib.suppress(OSError):
+            while pending:
+                pending = pending[os.write(self._fd, pending) :]
+
+    @property
+    def half_line(self) -> bytes:
+        """Printed and not ended yet, as a reader should see it."""
+        return _stamped([self._cutter.rest]) if self._cutter.rest else b""
+
+    def close(self) -> None:
+        self._keep(self._cutter.finish())
+        if self._dropped:
+            most = quantities.show_size(self._book.limit)
+            said = f"hansa: {self._dropped} bytes dropped: the limit of a log is {most}"
+            self._add(_stamped([said.encode()]))
+        self.flush()
+        os.close(self._fd)
+        self._book.closed(self._name)
+
+    def _keep(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        stamped = _stamped(lines)
+        room = max(self._book.limit - self._size, 0)
+        if len(stamped) > room:
+            cut = stamped.rfind(b"\n", 0, room) + 1
+            self._dropped += len(stamped) - cut
+            stamped = stamped[:cut]
+            self._size += room - cut  # full from here on: a log has no gaps in its middle
+        self._add(stamped)
+
+    def _add(self, text: bytes) -> None:
+        self._size += len(text)
+        self._pending.append(text)
+        self._pending_size += len(text)
+        if self._pending_size >= _FLUSH_BYTES:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER, self.flush)
+
+
+class LogBook:
+    """The logs of all jobs."""
+
+    def __init__(self, root: Path, limit: int) -> None:
+        self.limit = limit
+        self._root = root
+        self._open: dict[str, LogWriter] = {}
+
+    def path(self, name: str) -> Path:
+        # thousands of files in one folder are slow to list; a job's name spreads evenly only when hashed
+        shelf = hashlib.sha256(name.encode()).hexdigest()[:2]
+        return self._root / shelf / f"{name}.log"
+
+    def open(self, name: str, level: str = "INFO") -> LogWriter:
+        """Goes on where an earlier attempt ended."""
+        writer = self._open[name] = LogWriter(self, name, level)
+        return writer
+
+    def closed(self, name: str) -> None:
+        self._open.pop(name, None)
+
+    async def read(self, name: str, *, timestamps: bool) -> str | None:
+        writer = self._open.get(name)
+        half_line = b""
+        if writer is not None:
+            writer.flush()
+            half_line = writer.half_line
+        return await asyncio.to_thread(self._read, name, half_line, timestamps)
+
+    async def remove(self, name: str) -> None:
+        """A missing log is fine."""
+        await asyncio.to_thread(self.path(name).unlink, missing_ok=True)
+
+    def _read(self, name: str, half_line: bytes, timestamps: bool) -> str | None:
+        try:
+            kept = self.path(name).read_bytes() + half_line
+        except FileNotFoundError:
+            return None
+        if not timestamps:
+            kept = b"".join(line.partition(b" ")[2] + b"\n" for line in kept.split(b"\n")[:-1])
+        return kept.decode(errors="replace")
+
+
+def _stamped(lines: list[bytes]) -> bytes:
+    """Each with the time, in UTF-8 whatever the script printed. What came together has the same time."""
+    stamp = clock.rfc3339_nanos(time.time()).encode() + b" "
+    text = b"".join([stamp + line + b"\n" for line in lines])
+    return text.decode(errors="replace").encode()

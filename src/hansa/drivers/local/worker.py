@@ -1,0 +1,131 @@
+"""What is a worker of a synchronous service? A sandbox that stands ready and answers one call, then is thrown away.
+
+`sync_host.py` keeps some of them warm. Everything is set up but the call itself: its input and variables are
+written into the worker's folder, and the script is let go.
+"""
+
+import asyncio
+import base64
+import io
+import secrets
+import zipfile
+
+from hansa import services
+from hansa.drivers.local import endings
+from hansa.drivers.local.engine import Engine
+from hansa.drivers.local.launch import Exit, Launch
+from hansa.drivers.local.runtime import Process, follow, put_down
+from hansa.drivers.local.workdir import Workdir, left_files
+from hansa.kernel import errors, quantities
+
+_LARGEST_REPLY = 64 * 2**20
+
+
+class ReplyTooLarge(errors.TooLarge):
+    """What the script left is too large for an answer."""
+
+    code = "run.reply-too-large"
+
+
+class Worker:
+    """One held sandbox."""
+
+    def __init__(self, engine: Engine, order: services.RunOrder, id: str) -> None:
+        self.id = id
+        self.order = order
+        self._engine = engine
+        self._workdir: Workdir = engine.workdir(id, shelf="run")
+        self._launch: Launch = engine.launch(order, self._workdir, id=id, hold=True)
+        self._process: Process | None = None
+
+    @staticmethod
+    def new_id(service: str) -> str:
+        return f"{service}-run-{secrets.token_hex(6)}"
+
+    async def start(self) -> None:
+        await self._engine.prepare(self.order, self._workdir)
+        self._process = await self._engine.start(self._launch, self.order)
+
+    async def ended(self) -> Exit:
+        """Returns when its process is gone, called or not."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    async def answer(self, order: services.RunOrder, seconds: float) -> services.Reply:
+        """The one call it was made for. Cancelled, or when the time is over, the script is ended."""
+        printed = _Head(_LARGEST_REPLY)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer(order, printed)
+        except TimeoutError:
+            return services.Reply(printed.text, None, f"time limit of {order.seconds:g} s reached")
+        except (errors.HansaError, OSError) as error:
+            return services.Reply(printed.text, None, str(error))
+
+    async def discard(self) -> None:
+        """Nothing of it is left; may be repeated."""
+        if self._process is not None:
+            await put_down(self._process)
+        await asyncio.to_thread(self._workdir.remove)
+
+    async def _answer(self, order: services.RunOrder, printed: "_Head") -> services.Reply:
+        assert self._process is not None
+        async with self._engine.stores(order) as stores:
+            staging = self._engine.staging(order, self._workdir, stores, _unheard)
+            await staging.bring()
+            await self._engine.write_call(order, self._workdir, staging)
+            await self._process.release()
+            exit = await follow(self._process, printed.feed)
+            if not endings.succeeded(exit):
+                return services.Reply(printed.text, exit.code, endings.in_words(exit, self._launch))
+            await staging.carry()
+        result = await asyncio.to_thread(_result, self._workdir)
+        return services.Reply(printed.text if result is None else result, exit.code, "")
+
+
+class _Head:
+    """The first bytes of a stream."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self._kept += data[: self._most - len(self._kept)]
+
+    @property
+    def text(self) -> bytes:
+        return bytes(self._kept)
+
+
+def _unheard(level: str, text: str) -> None:
+    """A synchronous call has no log: what goes wrong is in its answer."""
+
+
+def _result(workdir: Workdir) -> bytes | None:
+    """What the script left, as OSCAR's clients expect it: one file in base64, several as a zip in base64."""
+    first: tuple[str, bytes] | None = None
+    packed: zipfile.ZipFile | None = None
+    buffer = io.BytesIO()
+    total = 0
+    for file in left_files(workdir.output, workdir.owner):
+        total += file.size
+        if total > _LARGEST_REPLY:
+            raise ReplyTooLarge(
+                f"the script left more than {quantities.show_size(_LARGEST_REPLY)}",
+                hint="give the service an output bucket for large results",
+            )
+        content = file.path.read_bytes()
+        if first is None:
+            first = file.relative, content
+            continue
+        if packed is None:
+            packed = zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED)
+            packed.writestr(*first)
+        packed.writestr(file.relative, content)
+    if first is None:
+        return None
+    if packed is None:
+        return base64.b64encode(first[1])
+    packed.close()
+    return base64.b64encode(buffer.getvalue())

@@ -1,0 +1,357 @@
+"""Do jobs run on this machine, once, and without harm? The contract first, then what only a local engine risks."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from contracts.job_host import JobHostContract, keys_of, log_of, uploaded
+from contracts.orders import order
+from hansa.drivers.local.engine import Engine
+from hansa.drivers.local.job_host import LocalJobHost
+from hansa.drivers.local.job_logs import LogBook
+from hansa.drivers.local.launch import Ceiling
+from hansa.drivers.local.runtime import HostRuntime
+from hansa.drivers.s3 import OpenStore, S3Store
+from hansa.kernel.errors import Invalid
+from hansa.services import StorageIO, VolumeMount
+from hansa.storage import Keys, ObjectStore, StoreAddress
+
+pytest_plugins = ("real.object_store",)
+
+ROOT = Path(__file__).resolve().parents[3]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="users of their own for jobs need root")
+
+
+@pytest.fixture
+def logs(home: Path) -> LogBook:
+    return LogBook(home / "logs", limit=64 * 1024)
+
+
+@pytest.fixture
+def host(engine: Engine, logs: LogBook) -> LocalJobHost:
+    return LocalJobHost(engine, logs)
+
+
+def to(bucket: str, folder: str = "out") -> tuple[StorageIO, ...]:
+    return (StorageIO(storage_provider="minio.default", path=f"{bucket}/{folder}"),)
+
+
+@contextlib.asynccontextmanager
+async def relay(port: int, endpoint: str) -> AsyncIterator[None]:
+    """Passes every connection on to the store."""
+    there = urlsplit(endpoint)
+    opened: list[asyncio.StreamWriter] = []
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(there.hostname, there.port)
+        opened.extend((writer, far_writer))
+        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+
+    async with await asyncio.start_server(connected, "127.0.0.1", port):
+        yield
+    for writer in opened:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+def processes_of(uid_base: int) -> list[int]:
+    """Every process of this manager's jobs."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                owner = entry.stat().st_uid
+            except OSError:
+                continue
+            if uid_base <= owner < uid_base + 256:
+                found.append(int(entry.name))
+    return found
+
+
+class TestLocal(JobHostContract):
+    """The contract, on this machine."""
+
+
+class TestWhatAScriptLeaves:
+    async def test_links_out_of_its_folder_are_not_followed(
+        self, host: LocalJobHost, home: Path, store: ObjectStore, bucket: str
+    ) -> None:
+        secret = home / "manager-secret"
+        secret.write_text("the manager's own")
+        job = order(
+            f"""
+            cd "$TMP_OUTPUT_DIR"
+            ln -s /etc/shadow shadow
+            ln -s {secret} secret
+            ln -s ../../state.json state
+            ln -s / root
+            mkfifo pipe
+            mkdir real; ln -s {home} real/home
+            echo fine > real/fine.txt
+            """,
+            output=to(bucket),
+        )
+        assert (await host.run(job)).succeeded
+        assert await keys_of(store, bucket) == ["out/real/fine.txt"]
+
+    async def test_a_link_in_place_of_the_output_folder_is_not_followed(
+        self, host: LocalJobHost, home: Path, store: ObjectStore, bucket: str
+    ) -> None:
+        (home / "private").mkdir()
+        (home / "private" / "secret").write_text("the manager's own")
+        job = order(f"rm -r /job/output; ln -s {home}/private /job/output", output=to(bucket))
+        assert (await host.run(job)).succeeded
+        assert await keys_of(store, bucket) == []
+
+    @needs_root
+    async def test_a_hard_link_to_a_file_of_others_is_left_out(
+        self, host: LocalJobHost, home: Path, store: ObjectStore, bucket: str
+    ) -> None:
+        """Where a machine lets users make such links (`fs.protected_hardlinks=0`), and the sandbox is weak."""
+        secret = home / "manager-secret"
+        secret.write_text("the manager's own")
+        job = order(
+            'echo mine > "$TMP_OUTPUT_DIR/a"; ln "$TMP_OUTPUT_DIR/a" "$TMP_OUTPUT_DIR/b"; sleep 1',
+            output=to(bucket),
+        )
+        running = asyncio.create_task(host.run(job))
+        output = home / "work" / job.name / "job" / "output"
+        async with asyncio.timeout(20):
+            while not (output / "b").exists():
+                await asyncio.sleep(0.02)
+        os.link(secret, output / "stolen")
+        assert (await running).succeeded
+        assert await keys_of(store, bucket) == ["out/a", "out/b"]
+
+    async def test_very_deep_folders_fail_the_job_and_can_be_removed(
+        self, host: LocalJobHost, home: Path, bucket: str
+    ) -> None:
+        job = order(
+            'cd "$TMP_OUTPUT_DIR"; i=0; while [ $i -lt 1100 ]; do mkdir d; cd d; i=$((i+1)); done; echo x > x',
+            output=to(bucket),
+            cpu=2000,
+        )
+        outcome = await host.run(job)
+        assert not outcome.succeeded
+        assert "nested" in outcome.reason
+        await host.discard(job.name)
+        assert not (home / "work" / job.name).exists()
+
+    async def test_a_name_cannot_lead_out_of_the_work_folder(self, host: LocalJobHost) -> None:
+        with pytest.raises(Invalid):
+            await host.run(replace(order("true"), name="../../etc"))
+
+
+class TestEnd:
+    @needs_root
+    async def test_a_cancelled_run_leaves_no_process(self, host: LocalJobHost, logs: LogBook, uid_base: int) -> None:
+        job = order("(setsid sleep 300 &) ; sleep 300 & echo started; sleep 300", seconds=300)
+        running = asyncio.create_task(host.run(job))
+        async with asyncio.timeout(20):
+            while "started" not in (await logs.read(job.name, timestamps=False) or ""):
+                await asyncio.sleep(0.02)
+        assert processes_of(uid_base)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert processes_of(uid_base) == []
+
+    async def test_two_calls_for_one_job_run_it_once(self, host: LocalJobHost, logs: LogBook) -> None:
+        job = order("echo ran")
+        one, other = await asyncio.gather(host.run(job), host.run(job))
+        assert one == other
+        assert (await log_of(logs, job.name)).count("ran\n") == 1
+
+    async def test_a_run_cut_short_starts_over_in_a_fresh_folder(
+        self, host: LocalJobHost, logs: LogBook, home: Path, store: ObjectStore, bucket: str
+    ) -> None:
+        job = order('ls "$TMP_OUTPUT_DIR"; echo new > "$TMP_OUTPUT_DIR/new"', output=to(bucket))
+        old = home / "work" / job.name / "job" / "output"
+        old.mkdir(parents=True)
+        (old / "half").write_text("half")
+        assert (await host.run(job)).succeeded
+        assert await keys_of(store, bucket) == ["out/new"]
+        assert "half" not in await log_of(logs, job.name)
+
+    async def test_a_dead_launcher_costs_a_second_try(
+        self, host: LocalJobHost, runtime: HostRuntime, logs: LogBook, engine: Engine
+    ) -> None:
+        job = order("echo started; sleep 2")
+        running = asyncio.create_task(host.run(job))
+        async with asyncio.timeout(30):
+            while "started" not in (await logs.read(job.name, timestamps=False) or ""):
+                await asyncio.sleep(0.02)
+            os.kill(runtime.launcher_pid, signal.SIGKILL)
+            assert (await running).succeeded
+        assert "starts over" in await log_of(logs, job.name)
+
+
+class TestManagerKilled:
+    async def test_a_script_that_ended_is_not_run_again(
+        self, host: LocalJobHost, logs: LogBook, home: Path, store: ObjectStore, bucket: str, uid_base: int
+    ) -> None:
+        """kill -9 between the script's end and the upload; the next manager goes on from there."""
+        job = order('cat /proc/sys/kernel/random/uuid > "$TMP_OUTPUT_DIR/id"; echo ran', output=to(bucket))
+        told = {
+            "name": job.name,
+            "script": job.service.script,
+            "output": job.service.output[0].path,
+            "home": str(home),
+            "uid_base": uid_base + 256 * 50,
+        }
+        manager = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(Path(__file__).with_name("manager_process.py")),
+            json.dumps(told),
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'tests'}"},
+        )
+        try:
+            async with asyncio.timeout(40):
+                while not (home / "work" / job.name / "state.json").exists():
+                    assert manager.returncode is None
+                    await asyncio.sleep(0.02)
+        finally:
+            if manager.returncode is None:
+                manager.kill()
+            await manager.wait()
+        left = (home / "work" / job.name / "job" / "output" / "id").read_bytes()
+        outcome = await host.run(job)
+        assert outcome.succeeded
+        assert await store.get(bucket, "out/id") == left
+        assert (await log_of(logs, job.name)).count("ran\n") == 1
+
+        await store.delete(bucket, "out/id")
+        assert await host.run(job) == outcome
+        assert await keys_of(store, bucket) == [], "what was staged is not staged again"
+
+
+class TestStaging:
+    async def test_the_input_is_not_fetched_where_the_script_wants_to_do_it(
+        self, host: LocalJobHost, logs: LogBook, bucket: str
+    ) -> None:
+        job = order(
+            'ls "$TMP_INPUT_DIR"; echo "$STORAGE_OBJECT_KEY ${INPUT_FILE_PATH-none}"',
+            event=uploaded(bucket, "in/huge.bin"),
+            file_stage_in=True,
+        )
+        assert (await host.run(job)).succeeded
+        assert f"{bucket}/in/huge.bin none\n" in await log_of(logs, job.name)
+
+    async def test_a_store_that_is_away_for_a_while_is_asked_again(
+        self, engine: Engine, object_store: OpenStore, home: Path, bucket: str
+    ) -> None:
+        """The way to the store is a relay that opens only after the first tries have failed."""
+        with socket.socket() as reserved:
+            reserved.bind(("127.0.0.1", 0))
+            port = reserved.getsockname()[1]
+        away = S3Store(StoreAddress(f"http://127.0.0.1:{port}", "", verify=True), object_store.keys)
+        logs = LogBook(home / "logs", limit=64 * 1024)
+        host = LocalJobHost(replace(engine, store=away), logs)
+        job = order('echo late > "$TMP_OUTPUT_DIR/late.txt"', output=to(bucket))
+        running = asyncio.create_task(host.run(job))
+        try:
+            async with asyncio.timeout(30):
+                while "trying again" not in (await logs.read(job.name, timestamps=False) or ""):
+                    await asyncio.sleep(0.02)
+                async with relay(port, object_store.store.address.endpoint):
+                    assert (await running).succeeded
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+            await away.close()
+        assert await object_store.store.get(bucket, "out/late.txt") == b"late\n"
+
+    async def test_a_store_that_stays_away_fails_the_job_in_the_end(self, engine: Engine, home: Path) -> None:
+        gone = S3Store(StoreAddress("http://127.0.0.1:1", "", verify=True), Keys("key", "secret-secret"))
+        host = LocalJobHost(replace(engine, store=gone, patience=1), LogBook(home / "logs", limit=2**16))
+        outcome = await host.run(order('echo x > "$TMP_OUTPUT_DIR/x"', output=to("bucket")))
+        await gone.close()
+        assert (outcome.succeeded, outcome.exit_code) == (False, 0)
+        assert "could not be stored" in outcome.reason
+
+    async def test_a_foreign_store_is_opened_with_the_keys_of_the_order(
+        self, host: LocalJobHost, object_store: OpenStore, bucket: str
+    ) -> None:
+        keys = object_store.keys
+        job = order(
+            'echo far > "$TMP_OUTPUT_DIR/far.txt"',
+            output=(StorageIO(storage_provider="s3.far", path=f"{bucket}/away"),),
+            storage_providers={"s3": {"far": {"endpoint": object_store.store.address.endpoint}}},
+            providers={"s3.far": {"access_key": keys.access_key, "secret_key": keys.secret_key}},
+        )
+        assert (await host.run(job)).succeeded
+        assert await object_store.store.get(bucket, "away/far.txt") == b"far\n"
+
+    async def test_a_store_nobody_defined_is_named_in_the_reason(self, host: LocalJobHost) -> None:
+        job = order('echo x > "$TMP_OUTPUT_DIR/x"', output=(StorageIO(storage_provider="s3.ghost", path="b/out"),))
+        outcome = await host.run(job)
+        assert "s3.ghost" in outcome.reason
+
+    async def test_a_mounted_folder_comes_and_its_changes_go_back(
+        self, host: LocalJobHost, logs: LogBook, store: ObjectStore, bucket: str
+    ) -> None:
+        for name in ("data/kept.txt", "data/sub/changed.txt", "elsewhere.txt"):
+            await store.put(bucket, name, b"before")
+        kept = await store.head(bucket, "data/kept.txt")
+        job = order(
+            f"cd /mnt/{bucket}/data; find . -type f | sort; echo more >> sub/changed.txt; echo x > fresh.txt",
+            mount=StorageIO(storage_provider="minio.default", path=f"{bucket}/data"),
+        )
+        outcome = await host.run(job)
+        assert outcome.succeeded, await log_of(logs, job.name)
+        assert "./kept.txt\n./sub/changed.txt\n" in await log_of(logs, job.name)
+        assert await store.get(bucket, "data/sub/changed.txt") == b"beforemore\n"
+        assert await store.get(bucket, "data/fresh.txt") == b"x\n"
+        assert await store.head(bucket, "data/kept.txt") == kept
+
+    @needs_root
+    async def test_a_volume_is_shared_by_its_group(self, host: LocalJobHost, home: Path) -> None:
+        volume = home / "volume"
+        volume.mkdir()
+        os.chown(volume, 0, 59_999)
+        volume.chmod(0o2770)
+        mount = VolumeMount(volume, "/data", 59_999)
+        for word in ("first", "second"):
+            job = order(f"echo {word} >> /data/notes.txt", mounts=(mount,))
+            assert (await host.run(job)).succeeded
+        assert (volume / "notes.txt").read_text() == "first\nsecond\n"
+
+
+class TestWeakerIsolation:
+    """Where no namespaces may be made, the script sees the real paths; its variables must say so."""
+
+    @pytest.fixture
+    async def runtime(self, home: Path, uid_base: int) -> AsyncIterator[HostRuntime]:
+        home.chmod(0o755)
+        opened = await HostRuntime.open(
+            instance=f"weak-{os.getpid()}",
+            uid_base=uid_base,
+            run_dir=home / "launcher",
+            ceiling=Ceiling(level="landlock"),
+        )
+        yield opened
+        await opened.close()
+
+    async def test_a_job_finds_its_folders(self, host: LocalJobHost, store: ObjectStore, bucket: str) -> None:
+        job = order('cp "$INPUT_FILE_PATH" "$TMP_OUTPUT_DIR/copy"', event=b"aGVsbG8=", output=to(bucket))
+        outcome = await host.run(job)
+        assert outcome.succeeded, outcome.reason
+        assert await store.get(bucket, "out/copy") == b"hello"

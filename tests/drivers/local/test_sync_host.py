@@ -1,0 +1,120 @@
+"""Are calls answered by warm workers, and is nothing left of them?"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from contracts.orders import MIB, order
+from contracts.sync_host import SyncHostContract
+from hansa import resources
+from hansa.drivers.local.engine import Engine
+from hansa.drivers.local.runtime import HostRuntime
+from hansa.drivers.local.sync_host import LocalSyncHost
+from hansa.services import NoWorker, RunOrder
+from hansa.services.service import Synchronous
+
+pytest_plugins = ("real.object_store",)
+
+
+@pytest.fixture
+async def host(engine: Engine, admission: resources.Admission) -> AsyncIterator[LocalSyncHost]:
+    opened = LocalSyncHost(engine, admission)
+    yield opened
+    await opened.close()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0.02)
+
+
+def warm_order(script: str = "echo answer", *, least: int = 1, most: int = 0, **more: object) -> RunOrder:
+    return order(script, synchronous=Synchronous(min_scale=least, max_scale=most), **more)  # type: ignore[arg-type]
+
+
+class TestLocal(SyncHostContract):
+    """The contract, on this machine."""
+
+
+class TestWarmWorkers:
+    async def test_they_stand_ready_hold_their_share_and_are_replaced_after_use(
+        self, host: LocalSyncHost, admission: resources.Admission
+    ) -> None:
+        wanted = warm_order("cat $INPUT_FILE_PATH; echo $$", least=2)
+        await host.settle({"tool": wanted})
+        await until(lambda: host.warm("tool") == 2)
+        assert admission.ledger.promised == resources.Needs(1000, 128 * MIB)
+        reply = await host.invoke(warm_order("cat $INPUT_FILE_PATH; echo $$", least=2, event=b"aGk="))
+        assert reply.body.startswith(b"hi")
+        await until(lambda: host.warm("tool") == 2)
+        await host.settle({})
+        await until(lambda: admission.ledger.promised == resources.Needs(0, 0))
+        assert host.warm("tool") == 0
+
+    async def test_a_call_takes_the_warm_one_even_if_the_cluster_is_full(
+        self, host: LocalSyncHost, admission: resources.Admission
+    ) -> None:
+        await host.settle({"tool": warm_order()})
+        await until(lambda: host.warm("tool") == 1)
+        assert admission.try_hold("everything", admission.ledger.free)
+        with pytest.raises(NoWorker, match="full"):
+            await host.invoke(order("true", name="other", seconds=0.3))
+        assert (await host.invoke(warm_order())).body == b"answer\n"
+
+    async def test_a_new_definition_makes_new_workers(self, host: LocalSyncHost) -> None:
+        await host.settle({"tool": warm_order("echo old")})
+        await until(lambda: host.warm("tool") == 1)
+        fresh = warm_order("echo new")
+        assert (await host.invoke(fresh)).body == b"new\n", "a worker of the old one is not used"
+        await host.settle({"tool": fresh})
+        await until(lambda: host.warm("tool") == 1)
+        assert (await host.invoke(fresh)).body == b"new\n"
+
+    async def test_they_stay_within_the_largest_scale(self, host: LocalSyncHost) -> None:
+        wanted = warm_order("sleep 1; echo x", least=1, most=1)
+        await host.settle({"tool": wanted})
+        await until(lambda: host.warm("tool") == 1)
+        call = asyncio.create_task(host.invoke(wanted))
+        await asyncio.sleep(0.5)
+        assert host.warm("tool") == 0, "the one that works is all there may be"
+        await call
+        await until(lambda: host.warm("tool") == 1)
+
+    async def test_dead_ones_are_replaced(self, host: LocalSyncHost, runtime: HostRuntime) -> None:
+        await host.settle({"tool": warm_order()})
+        await until(lambda: host.warm("tool") == 1)
+        os.kill(runtime.launcher_pid, signal.SIGKILL)
+        await until(lambda: host.warm("tool") == 0)
+        await until(lambda: host.warm("tool") == 1)
+        assert (await host.invoke(warm_order())).body == b"answer\n"
+
+
+class TestTraces:
+    async def test_nothing_is_left_of_a_call(
+        self, host: LocalSyncHost, admission: resources.Admission, home: Path
+    ) -> None:
+        await host.invoke(order("echo x > /job/output/x; echo y > /job/y"))
+        await until(lambda: admission.ledger.promised == resources.Needs(0, 0))
+        assert list((home / "work" / ".run").iterdir()) == []
+
+    async def test_a_cancelled_call_ends_its_script(
+        self, host: LocalSyncHost, admission: resources.Admission, home: Path
+    ) -> None:
+        call = asyncio.create_task(host.invoke(order("sleep 60", seconds=60)))
+        await until(lambda: admission.ledger.promised.cpu > 0)
+        await asyncio.sleep(0.2)
+        call.cancel()
+        await asyncio.wait([call])
+        await until(lambda: admission.ledger.promised == resources.Needs(0, 0))
+        assert list((home / "work" / ".run").iterdir()) == []
+
+    async def test_a_new_manager_sweeps_what_a_dead_one_left(self, engine: Engine, home: Path) -> None:
+        for shelf in (".run", ".exposed"):
+            (home / "work" / shelf / "old").mkdir(parents=True)
+        await engine.sweep()
+        assert list((home / "work").iterdir()) == []
