@@ -40,7 +40,11 @@ def enter_namespace(fd: int, kind: int) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     result = _libc.mount(
-        source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None
+        source.encode(),
+        target.encode(),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
+        options.encode() or None,
     )
     _check(result, f"mount {source} on {target}")
 

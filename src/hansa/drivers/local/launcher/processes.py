@@ -19,8 +19,8 @@ def signal_group(leader: int) -> None:
 def of_uids(uids: Collection[int]) -> set[int]:
     """Every living process of these users.
 
-    The launcher signals them one by one: `kill(-1)` would be shorter, and from a process whose real uid is 0 it
-    would end the machine.
+    The launcher signals them one by one: `kill(-1)` would be shorter, and from a process whose real uid is 0
+    it would end the machine.
     """
     return {pid for pid in _all() if _uid(pid) in uids}
 
@@ -52,6 +52,19 @@ def descendants(pid: int) -> set[int]:
         found |= front
         front = {grandchild for child in front for grandchild in children(child)} - found
     return found
+
+
+def is_namespaced(pid: int) -> bool:
+    """True if the process lives in a pid namespace below ours."""
+    return _namespace_depth(pid) > _namespace_depth(os.getpid())
+
+
+def _namespace_depth(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            return len(status.read().partition("NSpid:")[2].partition("\n")[0].split())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def _all() -> list[int]:

@@ -4,9 +4,9 @@ One JSON object per packet of a SOCK_SEQPACKET socket pair, file descriptors att
 module: the manager as part of the package, the launcher alone. The order of talk:
 
     launcher → ready(level) | refused(reason, hint)
-    manager  → start(order) + output pipe [+ gate]   launcher → started(id) | failed(id, error)
-    manager  → release, stop, kill (id)              launcher → ended(id, code, reason, …), once per started job
-    manager  → dial(call, id, port, timeout)         launcher → dialled(call) + socket | undialled(call, error)
+    manager  → start(order) + output pipe       launcher → started(id) | failed(id, error)
+    manager  → release, stop, kill (id)         launcher → ended(id, code, reason, …), once per started job
+    manager  → dial(call, id, port, timeout)    launcher → dialled(call) + socket | undialled(call, error)
 """
 
 import array

@@ -1,0 +1,157 @@
+"""What happens between the fork of a job and its first instruction? The order of the steps matters:
+
+session and cgroup (while still root) → rlimits → network and mounts → uid → parent-death signal → exec.
+"""
+
+import math
+import os
+import resource
+import signal
+from dataclasses import dataclass
+from typing import NoReturn
+
+from . import cgroups, jail, landlock, linux, network, processes, protocol, seccomp
+
+_FAILED, _NO_PROGRAM = 126, 127
+# by Python, or by the launcher
+_CHANGED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
+_OPEN_FILES = 4096
+_HEADROOM = 4  # address space per byte of memory: programs reserve far more than they touch
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all jobs of this launcher."""
+
+    level: protocol.Level
+    bwrap: str
+    root: bool
+    launcher: int  # its pid
+
+
+@dataclass(frozen=True)
+class Descriptors:
+    """The open files a job is born with."""
+
+    output: int
+    failure: int  # closed by a successful exec; carries the reason of a failed one
+    gate: tuple[int, int] | None = None  # a byte through this pipe lets a held job go
+
+
+def run(setting: Setting, order: protocol.Order, group: cgroups.Group | None, uid: int, fds: Descriptors) -> NoReturn:
+    try:
+        _run(setting, order, group, uid, fds)
+    except BaseException as error:
+        os.write(fds.failure, str(error).encode()[:4096])
+    finally:
+        os._exit(_FAILED)
+
+
+def _run(setting: Setting, order: protocol.Order, group: cgroups.Group | None, uid: int, fds: Descriptors) -> NoReturn:
+    for number in _CHANGED_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)  # exec would pass on that they are ignored
+    signal.set_wakeup_fd(-1)
+    os.setsid()
+    if group is not None:
+        group.join()
+    _limit(order, by_cgroup=group is not None, shared_uid=not setting.root)
+
+    jailed = setting.level.filesystem == "bwrap"
+    own_network = order.network != "host"
+    if jailed and own_network and (setting.root or order.network == "own"):
+        network.isolate(root=setting.root, any_port=order.network == "own")
+        own_network = False  # nothing left for bwrap to do
+    gid = uid if order.group is None else order.group
+    if setting.root:
+        _give(order.workdir, uid, gid)
+    sources = [order.workdir, *(source for source, _, _ in order.binds)]
+    if jailed and setting.root:
+        sources = jail.stage(sources)
+
+    os.umask(0o022 if order.group is None else 0o007)
+    if setting.root:
+        linux.become(uid, gid)
+    linux.die_with_parent(signal.SIGKILL)
+    if os.getppid() != setting.launcher:  # it died before we asked to be told
+        os._exit(_FAILED)
+    environment = {"PATH": jail.DEFAULT_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108 - the private one
+    level = setting.level
+    filter_program = seccomp.program() if level.seccomp else None
+    if jailed:
+        argv = jail.command(
+            setting.bwrap,
+            order,
+            sources,
+            own_network=own_network,
+            nested_userns=level.nested_userns,
+            seccomp=filter_program,
+            gate=fds.gate,
+        )
+        _connect(fds.output)
+        # the environment goes by execve: arguments (bwrap --setenv) can be read by every user of the machine
+        os.execve(setting.bwrap, argv, environment | order.env)  # noqa: S606 - no shell is the point
+    os.chdir(order.workdir)
+    environment |= {"HOME": order.workdir, "TMPDIR": order.workdir}
+    _restrict(level, order, filter_program)
+    _connect(fds.output)
+    os.close(fds.failure)  # all is built: what goes wrong from here on is the job's own affair
+    if fds.gate is not None:
+        os.read(fds.gate[0], 1)
+    try:
+        os.execvpe(order.argv[0], order.argv, environment | order.env)  # noqa: S606
+    except OSError as error:
+        os.write(2, f"{order.argv[0]}: {error.strerror}\n".encode())
+        os._exit(_NO_PROGRAM)
+
+
+def _limit(order: protocol.Order, *, by_cgroup: bool, shared_uid: bool) -> None:
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
+    if by_cgroup:
+        return
+    # counted per user. Leaving it out means unlimited forks: a runaway job then takes the whole machine along
+    already = len(processes.of_uids({os.getuid()})) if shared_uid else 0
+    _lower(resource.RLIMIT_NPROC, order.pids + already)
+    _lower(resource.RLIMIT_AS, _HEADROOM * order.memory)
+    if math.isfinite(order.seconds):
+        _lower(resource.RLIMIT_CPU, int(order.seconds * max(1.0, order.cpu / 1000)) + 1)
+
+
+def _lower(which: int, value: int) -> None:
+    """Only down: without CAP_SYS_RESOURCE not even root may raise a hard limit."""
+    _, hard = resource.getrlimit(which)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (value, value))
+
+
+def _give(workdir: str, uid: int, gid: int) -> None:
+    """Hand the workdir and what is in it to the job, which has not run yet: nobody can swap links."""
+    for _, directories, files, here in os.fwalk(workdir):
+        os.chown(here, uid, gid)
+        for name in (*directories, *files):
+            os.chown(name, uid, gid, dir_fd=here, follow_symlinks=False)
+
+
+def _restrict(level: protocol.Level, order: protocol.Order, filter_program: bytes | None) -> None:
+    linux.no_new_privileges()
+    if level.filesystem == "landlock":
+        read_only = [source for source, _, closed in order.binds if closed]
+        writable = [source for source, _, closed in order.binds if not closed]
+        host_names = (*jail.ETC, *jail.NAMES, "/etc/passwd", "/etc/group")
+        landlock.restrict(
+            ["/usr", *jail.SYSTEM_LINKS, *host_names, *read_only],
+            [order.workdir, *writable],
+            _DEVICES,
+            tcp=order.network != "none",
+        )
+    if filter_program is not None:
+        linux.install_seccomp(filter_program)
+
+
+def _connect(output: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for target, fd in enumerate((nothing, output, output)):
+        os.dup2(fd, target)
+    if nothing > 2:
+        os.close(nothing)

@@ -1,0 +1,251 @@
+"""The launcher's loop: take orders from the manager, start jobs, keep their time, report their ends.
+
+Started by `sandbox.py` as `launcher.main.main()` with two arguments: the number of the socket to the manager
+and a `Config` as JSON. When the manager is gone, everything it started goes too.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+
+from . import cgroups, child, dialling, levels, linux, locks, processes, protocol
+from .job import Ended, Job
+
+_SWEEP_SECONDS = 3.0
+
+
+class Launcher:
+    """The jobs of one manager."""
+
+    def __init__(self, channel: socket.socket, setting: child.Setting, tree: cgroups.Tree | None, uids: range) -> None:
+        self._channel = channel
+        self._setting = setting
+        self._tree = tree
+        self._uids = deque(uids)  # in a circle: a uid is used again as late as possible
+        self._jobs: dict[str, Job] = {}
+        self._gates: dict[str, int] = {}
+        self._births: dict[str, int] = {}  # pipes that tell whether a job got as far as exec
+        self._failed: set[str] = set()  # it did not: its end is not news
+        self._outbox: deque[tuple[bytes, list[int]]] = deque()
+        self._manager_gone = False
+        self._events = selectors.DefaultSelector()
+        self._dials = dialling.Dials(self._events, self._report, root=setting.root)
+
+    def serve(self) -> None:
+        """Until the manager is gone and every job has ended."""
+        child_ended, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._channel.setblocking(False)
+        self._watch(self._channel, self._hear)
+        self._watch(child_ended, lambda: os.read(child_ended, 4096))
+        # a fork of the manager may hold the socket open beyond its death; its pid cannot be held
+        manager = os.pidfd_open(os.getppid())
+        self._watch(manager, lambda: self._end_all(manager))
+        while self._jobs or not self._manager_gone:
+            for key, _ in self._events.select(self._pause()):
+                key.data()
+            self._reap()
+            self._tick()
+            self._flush()
+
+    def _pause(self) -> float | None:
+        due = min((*(job.due for job in self._jobs.values()), self._dials.due))
+        return None if due == float("inf") else max(0.0, due - time.monotonic())
+
+    def _watch(self, source: int | socket.socket, react: Callable[[], object]) -> None:
+        self._events.register(source, selectors.EVENT_READ, react)
+
+    # what the manager asks
+
+    def _hear(self) -> None:
+        try:
+            message, fds = protocol.receive(self._channel)
+        except BlockingIOError:
+            return
+        try:
+            if message is None:
+                self._end_all(self._channel)
+            else:
+                self._obey(message, fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _obey(self, message: protocol.Message, fds: list[int]) -> None:
+        if message["op"] == "start":
+            order = protocol.Order(**message["order"])
+            try:
+                self._start(order, fds[0])
+            except (OSError, ValueError) as error:
+                self._report({"event": "failed", "id": order.id, "error": str(error)})
+            return
+        job = self._jobs.get(message["id"])
+        match message["op"]:
+            case "dial":
+                self._dials.begin(message, job)
+            case "release" if job is not None and job.id in self._gates:
+                job.release()
+                gate = self._gates.pop(job.id)
+                os.write(gate, b"+")
+                os.close(gate)
+            case "stop" if job is not None:
+                job.stop(message["grace"])
+            case "kill" if job is not None:
+                job.kill("killed")
+
+    def _start(self, order: protocol.Order, output: int) -> None:
+        if order.id in self._jobs:
+            raise ValueError("a job of this id runs already")
+        if not self._uids:
+            raise ValueError("as many jobs run as there are uids for them")
+        failure, failing = os.pipe2(os.O_CLOEXEC)
+        gate = os.pipe2(os.O_CLOEXEC) if order.hold else None
+        uid = self._uids.popleft()
+        try:
+            fds = child.Descriptors(output=output, failure=failing, gate=gate)
+            job = Job(self._setting, order, self._tree, uid, fds)
+        except OSError:
+            self._uids.append(uid)
+            for fd in (failure, *(gate or ())):
+                os.close(fd)
+            raise
+        finally:
+            os.close(failing)
+        self._jobs[job.id] = job
+        if gate is not None:
+            os.close(gate[0])
+            self._gates[job.id] = gate[1]
+        self._births[job.id] = failure
+        self._watch(failure, lambda: self._began(job))
+
+    def _began(self, job: Job) -> None:
+        """The child has closed its pipe by exec, or said why it could not get there."""
+        failure = self._births.pop(job.id)
+        reason = os.read(failure, 4096).decode(errors="replace")
+        self._events.unregister(failure)
+        os.close(failure)
+        if reason:
+            self._failed.add(job.id)
+            self._report({"event": "failed", "id": job.id, "error": reason})
+        else:
+            self._report({"event": "started", "id": job.id})
+
+    def _end_all(self, source: int | socket.socket) -> None:
+        with contextlib.suppress(KeyError):
+            self._events.unregister(source)
+        self._manager_gone = True
+        for job in self._jobs.values():
+            job.kill("killed")
+
+    # what becomes of the jobs
+
+    def _reap(self) -> None:
+        by_pid = {job.pid: job for job in self._jobs.values()}
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)  # orphans too: we are their reaper
+                if not pid:
+                    return
+                if pid in by_pid:
+                    by_pid[pid].main_process_ended(status)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        for job in [job for job in self._jobs.values() if job.due <= now]:
+            ended = job.tick()
+            if ended is not None:
+                self._finish(job, ended)
+        self._dials.tick()
+
+    def _finish(self, job: Job, ended: Ended) -> None:
+        if job.id in self._births:  # so short a life that its beginning is still unread
+            self._began(job)
+        del self._jobs[job.id]
+        if job.id in self._gates:
+            os.close(self._gates.pop(job.id))
+        if ended.clean:
+            self._uids.append(job.uid)
+        if job.id in self._failed:
+            self._failed.remove(job.id)
+            return
+        report = {"code": ended.code, "reason": ended.reason, "seconds": ended.seconds}
+        self._report({"event": "ended", "id": job.id, **report, "cpu_seconds": ended.cpu_seconds})
+
+    # what the manager hears: a busy one must not hold up the clocks of the jobs
+
+    def _report(self, message: protocol.Message, fds: list[int] | None = None) -> None:
+        self._outbox.append((protocol.encode(message), fds or []))
+        self._flush()
+
+    def _flush(self) -> None:
+        while self._outbox:
+            packet, fds = self._outbox[0]
+            try:
+                protocol.send(self._channel, packet, fds)
+            except BlockingIOError:
+                self._expect_room(wanted=True)
+                return
+            except OSError:  # the manager is gone; its pidfd or the end of the channel says so too
+                pass
+            self._outbox.popleft()
+            for fd in fds:
+                os.close(fd)
+        self._expect_room(wanted=False)
+
+    def _expect_room(self, *, wanted: bool) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
+        with contextlib.suppress(KeyError):
+            key = self._events.get_key(self._channel)
+            if key.events != events:
+                self._events.modify(self._channel, events, key.data)
+
+
+def sweep(tree: cgroups.Tree | None, uids: range, *, root: bool) -> None:
+    """End what a launcher that died left behind."""
+    patience = time.monotonic() + _SWEEP_SECONDS
+    for name in tree.leftovers() if tree is not None else ():
+        assert tree is not None
+        group = cgroups.Group(tree, name)
+        while not group.remove() and time.monotonic() < patience:
+            with contextlib.suppress(FileNotFoundError):
+                group.kill()
+            time.sleep(0.002)
+    if root:
+        processes.kill_uids(uids)
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    config = protocol.Config.from_json(sys.argv[2])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # they are for the manager, which then ends us in order
+    linux.adopt_orphans()
+    if config.ceiling.user is not None:
+        linux.become(config.ceiling.user, config.ceiling.user)
+    root = os.geteuid() == 0
+    uids = range(config.uid_base, config.uid_base + protocol.UIDS_PER_INSTANCE)
+    try:
+        held = None if config.probe else locks.take(config, root=root)
+    except (locks.Refused, OSError) as refusal:
+        hint = getattr(refusal, "hint", "the directory must exist and be writable for the manager")
+        protocol.send(channel, protocol.encode({"event": "refused", "reason": str(refusal), "hint": hint}))
+        return
+    tree = cgroups.find(f"hansa-{config.instance}-{config.uid_base}") if config.ceiling.cgroups else None
+    try:
+        if held is not None:
+            sweep(tree, uids, root=root)
+        setting = levels.find(config.ceiling, tree, uids[0])
+        protocol.send(channel, protocol.encode({"event": "ready", "level": protocol.fields(setting.level)}))
+        if held is not None:
+            Launcher(channel, setting, tree, uids).serve()
+    finally:
+        if tree is not None:
+            tree.remove()

@@ -1,0 +1,91 @@
+"""A job's processes all end with it, however they hide; and they get their chance to end well."""
+
+import asyncio
+import time
+
+import pytest
+
+from .conftest import Bench, alive, heard
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+DAEMONS = "for i in 1 2 3; do (setsid sh -c 'sleep {0} & sleep {0}' >/dev/null 2>&1 &) ; done; {1}"
+
+
+async def test_daemons_end_at_the_wall(bench: Bench) -> None:
+    if bench.sandbox.level.kill == "group":
+        pytest.skip("this level cannot catch what leaves its process group")
+    began = time.monotonic()
+    _, exit = await bench.shell(DAEMONS.format("8.25", "sleep 8.25"), seconds=0.7)
+    assert exit.reason == "timeout"
+    assert time.monotonic() - began < 3
+    assert alive("8.25") == []
+
+
+async def test_daemons_end_with_the_job(bench: Bench) -> None:
+    if bench.sandbox.level.kill == "group":
+        pytest.skip("this level cannot catch what leaves its process group")
+    text, exit = await bench.shell(DAEMONS.format("8.375", "sleep 0.1; echo done; exit 7"))
+    assert (text, exit.code, exit.reason) == ("done\n", 7, "exit")
+    assert alive("8.375") == []
+
+
+async def test_stop_lets_the_job_say_goodbye(bench: Bench) -> None:
+    script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
+    process = await bench.start("sh", "-c", script)
+    output = process.output()
+    assert await anext(output) == b"ready\n"
+    await process.stop(grace=8)
+    rest = b"".join([chunk async for chunk in output])
+    exit = await process.wait()
+    assert b"bye" in rest
+    assert (exit.code, exit.reason) == (5, "stopped")
+    assert exit.seconds < 6
+
+
+async def test_stop_waits_no_longer_than_the_grace(bench: Bench) -> None:
+    process = await bench.start("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    output = process.output()
+    assert await anext(output) == b"ready\n"
+    await process.stop(grace=0.3)
+    exit = await process.wait()
+    assert (exit.code, exit.reason) == (None, "stopped")
+    assert exit.seconds < 4
+    await output.aclose()  # type: ignore[attr-defined]
+
+
+async def test_kill(bench: Bench) -> None:
+    process = await bench.start("sleep", "8.5")
+    await process.kill()
+    exit = await process.wait()
+    assert (exit.code, exit.reason) == (None, "killed")
+    assert alive("8.5") == []
+    await process.kill()  # harmless
+    assert await heard(process) == ""
+
+
+async def test_a_held_job_starts_when_released(bench: Bench) -> None:
+    work = bench.directory("held")
+    process = await bench.start("sh", "-c", "cat late; echo $0", "argument", workdir=work, hold=True, seconds=3)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await process.wait()
+    (work / "late").write_text("written while held\n")
+    (work / "late").chmod(0o644)
+    await process.release()
+    assert await heard(process) == "written while held\nargument\n"
+    exit = await process.wait()
+    assert (exit.code, exit.reason) == (0, "exit")
+    assert exit.seconds < 2
+
+
+async def test_a_held_job_can_be_stopped(bench: Bench) -> None:
+    process = await bench.start("sh", "-c", "echo must not run", hold=True)
+    await process.stop()
+    assert await heard(process) == ""
+    assert (await process.wait()).reason == "stopped"
+
+
+async def test_the_exit_code_of_a_signal(bench: Bench) -> None:
+    _, exit = await bench.shell("kill -KILL $$")
+    assert (exit.code, exit.reason) == (137, "exit")
