@@ -152,6 +152,40 @@ class ImageSettings(_Group):
     """If not empty, a service's image must contain one of these strings."""
 
 
+class KnownCluster(_Group):
+    endpoint: str = Field(pattern=r"^https?://[^\s?#]+$")
+    """Where its manager answers."""
+    verify: bool = True
+    """Whether its TLS certificate is checked."""
+
+
+class FederationSettings(_Group):
+    clusters: dict[str, KnownCluster] = {}
+    """The clusters that may be sent credentials, by id; an FDL cannot point anywhere else."""
+    allowed_endpoints: tuple[str, ...] = ()
+    """Further addresses an FDL may give for a cluster id of its own choice."""
+    call_timeout: float = Field(20.0, gt=0)
+    """Seconds one call to a member may take; OSCAR's own limit is 20."""
+    probe_ttl: float = Field(5.0, gt=0)
+    """Seconds a member's status is believed; shorter decides on fresher figures and costs calls."""
+    probe_timeout: float = Field(2.0, gt=0)
+    """Seconds to wait for a member's status before it counts as absent."""
+    rescheduler_threshold: float = Field(10.0, ge=0)
+    """Seconds a job waits here before it is offered to members again; a service may set its own."""
+    handover_patience: float = Field(20.0, gt=0)
+    """Seconds to find out whether a member took a job when its answer was lost, before another is tried."""
+    lost_after: float = Field(60.0, gt=0)
+    """Seconds a member with one of our jobs may be silent before the job is run elsewhere."""
+    hop_limit: int = Field(4, ge=1, le=32)
+    """How many clusters a job may pass through."""
+    load_formula: Literal["free-cpu", "relative"] = "free-cpu"
+    """`free-cpu` maps 0 to 32 free cores to 100 to 0; `relative` is the later upstream formula by share of cpu and memory."""
+    repair_every: float = Field(60.0, gt=0)
+    """Seconds between passes that compare members with the coordinator's definition and repair them."""
+    token_rotation_days: float = Field(30.0, gt=0)
+    """Days after which a stored refresh token is exchanged for a new one even if nobody needed it."""
+
+
 class LogSettings(_Group):
     level: Literal["debug", "info", "warning", "error"] = "info"
     form: Literal["auto", "json", "text"] = "auto"
@@ -171,6 +205,7 @@ class Settings(_Group):
     jobs: JobSettings = JobSettings()
     quotas: QuotaSettings = QuotaSettings()
     images: ImageSettings = ImageSettings()
+    federation: FederationSettings = FederationSettings()
     log: LogSettings = LogSettings()
 
 
@@ -229,7 +264,7 @@ def _place(tree: dict[str, Any], name: str, text: str) -> None:
 
 
 def _value(name: str, text: str, annotation: Any) -> Any:
-    if getattr(annotation, "__origin__", None) is tuple or (
+    if getattr(annotation, "__origin__", None) in (tuple, dict) or (
         isinstance(annotation, type) and issubclass(annotation, BaseModel)
     ):
         try:

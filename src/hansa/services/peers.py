@@ -1,0 +1,164 @@
+"""Other clusters as this room sees them: what we ask of a peer's manager, and what it may answer.
+
+`drivers/oscar` implements `Peer` over HTTP for Hansa and for OSCAR's own manager. A peer being down is a state, not
+an accident: every call is bounded in time and raises `PeerUnreachable` (try again) or `PeerRefused` (do not).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from hansa.kernel import errors
+from hansa.services.service import Service
+from hansa.storage import Keys, StoreAddress
+
+
+class PeerUnreachable(errors.Temporary):
+    """A member's manager does not answer; what became of the request is not known."""
+
+    code = "peer.unreachable"
+
+
+class PeerRefused(errors.HansaError):
+    """A member's manager answered, and said no."""
+
+    code, kind = "peer.refused", errors.Kind.CONFLICT
+
+    def __init__(self, message: str, *, status: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint, status=status)
+        self.status = status
+
+
+class UntrustedCluster(errors.Forbidden):
+    """A definition names a cluster this manager was not told to trust."""
+
+    code = "peer.untrusted"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A peer we may talk to. Only `Peers.find` makes one, after checking it against the settings."""
+
+    cluster_id: str
+    endpoint: str
+    verify: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What is shown to a peer: the value of an Authorization header."""
+
+    authorization: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """What one node of a peer could still take, by requests: millicores and bytes."""
+
+    cpu: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStatus:
+    """`/system/status` of a peer, in millicores and bytes, with how long the answer took."""
+
+    seconds: float
+    nodes: tuple[NodeRoom, ...]
+    nodes_count: int
+    free_cpu: int
+    free_memory: int
+    largest_free_cpu: int
+    capacity_cpu: int
+    capacity_memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerHistory:
+    """What `/system/logs/{service}` of a peer tells of its jobs."""
+
+    mean_seconds: float | None
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class AwayJob:
+    """A job that runs at a peer."""
+
+    status: Literal["Pending", "Running", "Succeeded", "Failed"]
+    started: float | None = None
+    finished: float | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    cpu_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """A job on its way to a member."""
+
+    service: str  # its name at the member
+    job: str
+    body: bytes
+    from_service: str
+    origin: str  # our cluster id
+    path: tuple[str, ...]  # clusters it has passed, ours last
+    permit: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Peer(Protocol):
+    """One other manager. Every method may raise `PeerUnreachable` or `PeerRefused`."""
+
+    address: Address
+
+    async def kind(self) -> Literal["hansa", "oscar"]:
+        """Asked once and remembered."""
+        ...
+
+    async def read(self, service: str, credentials: Credentials) -> dict[str, Any] | None:
+        """The definition as the peer answers it; None if it has none of that name."""
+        ...
+
+    async def create(self, service: Service, credentials: Credentials) -> None: ...
+    async def update(self, service: Service, credentials: Credentials) -> None: ...
+    async def remove(self, service: str, credentials: Credentials) -> None:
+        """A missing service is fine."""
+        ...
+
+    async def put_back(self, definition: Mapping[str, Any], credentials: Credentials) -> None:
+        """An earlier definition, exactly as `read` gave it."""
+        ...
+
+    async def status(self, credentials: Credentials, timeout: float) -> PeerStatus: ...
+    async def history(self, service: str, credentials: Credentials, timeout: float) -> PeerHistory: ...
+    async def hand_over(self, job: Handover, credentials: Credentials) -> None:
+        """Returns when the peer accepted it (201). The same job twice is one job there."""
+        ...
+
+    async def storage_keys(self, credentials: Credentials) -> tuple[StoreAddress, Keys]:
+        """The caller's keys for the peer's store (`/system/config`)."""
+        ...
+
+    # What only Hansa peers know; authorised by the permit of the job.
+    async def away_job(self, job: str, permit: str) -> AwayJob | None:
+        """None if the peer never got it."""
+        ...
+
+    async def away_log(self, job: str, permit: str, *, timestamps: bool) -> str: ...
+    async def cancel(self, job: str, permit: str) -> None: ...
+    async def may_publish(self, job: str, permit: str) -> bool: ...
+    async def origin_storage(self, job: str, permit: str) -> tuple[StoreAddress, Keys]: ...
+    async def fresh_token(self, service: str, group_key: str) -> tuple[str, float]:
+        """An access token of the service's owner from the group's coordinator, and when it expires."""
+        ...
+
+
+class Peers(Protocol):
+    def find(self, cluster_id: str, endpoint: str = "") -> Peer:
+        """The peer of that id; `endpoint` is what a definition says it is. Raises `UntrustedCluster`."""
+        ...
+
+    def endpoint_of(self, cluster_id: str) -> str:
+        """The registered endpoint, or ""."""
+        ...
