@@ -266,6 +266,7 @@ async def _build(ground: _Ground) -> App:
         limits=_limits(given),
         clock=clock,
         services_namespace=given.cluster.services_namespace,
+        groups=tuple(group for issuer in given.oidc.issuers for group in issuer.groups),
         dispatcher=dispatcher,
         webhook=_webhook(given, open_store.notifications),
     )

@@ -115,9 +115,10 @@ async def update(room: Room, caller: Caller, definition: Service) -> Record:
             owner=before.owner,
             namespace=before.namespace,
             vo=before.vo,
-            labels=_labels(service, before.owner, before.labels.get("owner_name", "")),
             bucket_list=_user_buckets(service),
         )
+        labels = _labels(service, before.owner, before.labels.get("owner_name", ""))
+        service = msgspec.structs.replace(service, labels=labels)
         buckets = _own_buckets(room, service)
         for bucket in buckets:
             room.buckets.check_usable(caller, bucket)
@@ -263,16 +264,12 @@ async def _belonging_to(room: Room, caller: Caller, service: Service, token: str
         if caller.kind != "user":
             raise Forbidden("a service token cannot create services", hint="sign in as a user")
         namespace = (await room.people.ensure(caller)).namespace
-    if service.vo and not caller.is_admin and caller.groups and service.vo not in caller.groups:
+    if service.vo and not caller.is_admin and service.vo not in caller.groups:
         raise BadService(f"you are not a member of the group {service.vo[:60]!r}", hint="leave vo empty or name yours")
+    vo = service.vo or next((group for group in room.groups if group in caller.groups), "")
+    service = msgspec.structs.replace(service, token=token, owner=caller.uid, namespace=namespace, vo=vo)
     return msgspec.structs.replace(
-        service,
-        token=token,
-        owner=caller.uid,
-        namespace=namespace,
-        vo=service.vo or (min(caller.groups) if caller.groups else ""),
-        labels=_labels(service, caller.uid, caller.name),
-        bucket_list=_user_buckets(service),
+        service, labels=_labels(service, caller.uid, caller.name), bucket_list=_user_buckets(service)
     )
 
 

@@ -52,6 +52,7 @@ class Room:
     clock: Clock
     services_namespace: str
     dispatcher: Dispatcher
+    groups: tuple[str, ...] = ()  # those the cluster serves; a user's first one is their services' `vo`
     webhook: "Webhook | None" = None
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 

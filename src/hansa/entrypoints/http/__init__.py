@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+from collections.abc import Iterator
 
 import structlog
 import uvicorn
@@ -20,9 +21,20 @@ def serve(settings: Settings) -> None:
     """Runs until SIGTERM or SIGINT; raises a `HansaError` if it cannot start."""
     telemetry.set_up_logs(settings.log)
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn_loop = uvicorn.Config("", loop="uvloop").get_loop_factory()
+        uvicorn_loop = uvicorn.Config("", loop="uvloop", log_config=None).get_loop_factory()
         with asyncio.Runner(loop_factory=uvicorn_loop) as runner:
             runner.run(_serve(settings))
+
+
+class _Server(uvicorn.Server):
+    """Stops on a signal as uvicorn does, but leaves the process alive: the parts behind it stop afterwards, in order."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for one in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(one, self.handle_exit, one, None)
+        yield  # the handlers stay: a second signal while the parts stop must not cut them short
 
 
 async def _serve(settings: Settings) -> None:
@@ -40,8 +52,8 @@ async def _serve(settings: Settings) -> None:
             server_header=False,
             proxy_headers=False,
         )
-        server = uvicorn.Server(config)
+        server = _Server(config)
         async with loops.running(app):
             _log.info("manager", cluster=settings.cluster.id, host=settings.http.host, port=settings.http.port)
             await server.serve()
-        _log.info("stopped", signal=signal.Signals(signal.SIGTERM).name)
+    _log.info("stopped", cluster=settings.cluster.id)
