@@ -78,7 +78,7 @@ class Launch:
     cpu: int
     """Thousandths of a processor."""
     memory: int
-    """Bytes, of programs and of files in the private /tmp and /dev/shm together."""
+    """Bytes, of programs and of files in the private /tmp and /dev/shm together; under cgroups at least 8 MiB."""
     seconds: float = math.inf
     """Of wall time, from the start or from `release`; then the job is killed."""
     pids: int = 256

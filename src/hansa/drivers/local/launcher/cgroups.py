@@ -15,6 +15,7 @@ from . import processes
 ROOT = "/sys/fs/cgroup"
 _PERIOD = 100_000  # microseconds
 _SHORTEST_QUOTA = 1_000  # the kernel refuses less
+_LEAST_MEMORY = 8 << 20  # what building the sandbox takes, before the program
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def find(name: str) -> Tree | None:
     try:
         tree = _find_v2(name) if os.path.exists(f"{ROOT}/cgroup.controllers") else _find_v1(name)
         trial = Group(tree, "trial")
-        trial.create(memory=64 << 20, cpu=100, pids=16)
+        trial.create()
+        trial.limit(memory=64 << 20, cpu=100, pids=16)
         joined = _joins(trial)
         if trial.remove() and joined:
             return tree
@@ -94,10 +96,13 @@ class Group:
         # joint mounts (cpu,cpuacct) show one directory under two names
         self._directories = list({os.path.realpath(path): path for path in self._paths.values()}.values())
 
-    def create(self, *, memory: int, cpu: int, pids: int) -> None:
-        """`cpu` in thousandths of a processor."""
+    def create(self) -> None:
         for directory in self._directories:
             os.makedirs(directory, exist_ok=True)
+
+    def limit(self, *, memory: int, cpu: int, pids: int) -> None:
+        """`cpu` in thousandths of a processor."""
+        memory = max(_LEAST_MEMORY, memory)
         quota = max(_SHORTEST_QUOTA, cpu * _PERIOD // 1000)
         if self._version == "v2":
             self._set("unified", "memory.max", memory)

@@ -3,10 +3,12 @@
 session and cgroup (while still root) → rlimits → network and mounts → uid → parent-death signal → exec.
 """
 
+import contextlib
 import math
 import os
 import resource
 import signal
+import socket
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -39,24 +41,43 @@ class Descriptors:
     gate: tuple[int, int] | None = None  # a byte through this pipe lets a held job go
 
 
-def run(setting: Setting, order: protocol.Order, group: cgroups.Group | None, uid: int, fds: Descriptors) -> NoReturn:
+def run(setting: Setting, group: cgroups.Group | None, orders: socket.socket) -> NoReturn:
+    """The whole life of a forked child, which never returns: prepare, wait for an order, become the job."""
     try:
-        _run(setting, order, group, uid, fds)
-    except BaseException as error:
-        os.write(fds.failure, str(error).encode()[:4096])
+        _prepare(setting, group, orders.fileno())
+        message, received = protocol.receive(orders)
+        orders.close()
+        if message is None:  # not needed any more
+            os._exit(0)
+        output, failure, *gate = received
+        try:
+            fds = Descriptors(output, failure, gate=(gate[0], gate[1]) if gate else None)
+            _become_job(setting, protocol.Order(**message["order"]), message["uid"], group is not None, fds)
+        except BaseException as error:
+            os.write(failure, str(error).encode()[:4096])
     finally:
         os._exit(_FAILED)
 
 
-def _run(setting: Setting, order: protocol.Order, group: cgroups.Group | None, uid: int, fds: Descriptors) -> NoReturn:
+def _prepare(setting: Setting, group: cgroups.Group | None, orders: int) -> None:
+    """What needs no order; it is done while nobody waits."""
     for number in _CHANGED_SIGNALS:
         signal.signal(number, signal.SIG_DFL)  # exec would pass on that they are ignored
     signal.set_wakeup_fd(-1)
     os.setsid()
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2 and fd != orders:  # a copy of another job's connection here would keep that one open
+            with contextlib.suppress(OSError):
+                os.close(fd)
+    linux.die_with_parent(signal.SIGKILL)
+    if os.getppid() != setting.launcher:  # it died before we asked to be told
+        os._exit(_FAILED)
     if group is not None:
         group.join()
-    _limit(order, by_cgroup=group is not None, shared_uid=not setting.root)
 
+
+def _become_job(setting: Setting, order: protocol.Order, uid: int, by_cgroup: bool, fds: Descriptors) -> NoReturn:
+    _limit(order, by_cgroup=by_cgroup, shared_uid=not setting.root)
     jailed = setting.level.filesystem == "bwrap"
     own_network = order.network != "host"
     if jailed and own_network and (setting.root or order.network == "own"):
@@ -72,8 +93,8 @@ def _run(setting: Setting, order: protocol.Order, group: cgroups.Group | None, u
     os.umask(0o022 if order.group is None else 0o007)
     if setting.root:
         linux.become(uid, gid)
-    linux.die_with_parent(signal.SIGKILL)
-    if os.getppid() != setting.launcher:  # it died before we asked to be told
+    linux.die_with_parent(signal.SIGKILL)  # again: the change of uid has cleared it
+    if os.getppid() != setting.launcher:
         os._exit(_FAILED)
     environment = {"PATH": jail.DEFAULT_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108 - the private one
     level = setting.level

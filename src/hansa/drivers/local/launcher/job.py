@@ -11,7 +11,8 @@ import signal
 import time
 from dataclasses import dataclass
 
-from . import cgroups, child, processes, protocol
+from . import child, processes, protocol
+from .spare import Spare
 
 _TRY_AGAIN = 0.001  # how soon to look again whether the tree is gone
 _TRY_AT_MOST = 5.0
@@ -35,7 +36,7 @@ class Job:
         self,
         setting: child.Setting,
         order: protocol.Order,
-        tree: cgroups.Tree | None,
+        spare: Spare,
         uid: int,
         fds: child.Descriptors,
     ) -> None:
@@ -44,7 +45,7 @@ class Job:
         self.uid = uid
         self.held = order.hold
         self._setting = setting
-        self._group = cgroups.Group(tree, f"job-{order.id}") if tree is not None else None
+        self._group = spare.group
         self._seconds = order.seconds
         self._overdue: protocol.Reason = "timeout"
         self._reason: protocol.Reason = "exit"
@@ -54,15 +55,8 @@ class Job:
         self._began = time.monotonic()
         self._gone = 0.0
         self.due = float("inf") if self.held else self._began + self._seconds
-        if self._group is not None:
-            try:
-                self._group.create(memory=order.memory, cpu=order.cpu, pids=order.pids)
-            except OSError:
-                self._group.remove()
-                raise
-        self.pid = os.fork()
-        if self.pid == 0:
-            child.run(setting, order, self._group, uid, fds)
+        self.pid = spare.pid
+        spare.employ(order, uid, fds)
 
     def release(self) -> None:
         """The clock of a held job starts when it is let go."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from . import cgroups, child, landlock, protocol, seccomp
+from .spare import Spare
 
 _RANKS: dict[protocol.LevelName, int] = {"process": 0, "landlock": 1, "namespaces": 2, "full": 3}
 _TRIAL_SECONDS = 10
@@ -75,10 +76,9 @@ def _works(setting: child.Setting, uid: int) -> bool:
     )
     output = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        pid = os.fork()
-        if pid == 0:
-            child.run(setting, order, None, uid, child.Descriptors(output=output, failure=output))
-        return _ends_well(pid)
+        trial = Spare(setting, None, 0)
+        trial.employ(order, uid, child.Descriptors(output=output, failure=output))
+        return _ends_well(trial.pid)
     finally:
         os.close(output)
         shutil.rmtree(workdir, ignore_errors=True)

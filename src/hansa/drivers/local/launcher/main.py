@@ -5,6 +5,7 @@ and a `Config` as JSON. When the manager is gone, everything it started goes too
 """
 
 import contextlib
+import itertools
 import os
 import selectors
 import signal
@@ -16,8 +17,10 @@ from collections.abc import Callable
 
 from . import cgroups, child, dialling, levels, linux, locks, processes, protocol
 from .job import Ended, Job
+from .spare import Spare
 
 _SWEEP_SECONDS = 3.0
+_SPARE_DELAY = 0.003  # the job just started goes first
 
 
 class Launcher:
@@ -34,6 +37,9 @@ class Launcher:
         self._failed: set[str] = set()  # it did not: its end is not news
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
         self._manager_gone = False
+        self._spares = itertools.count()
+        self._spare: Spare | None = None
+        self._spare_due = 0.0
         self._events = selectors.DefaultSelector()
         self._dials = dialling.Dials(self._events, self._report, root=setting.root)
 
@@ -54,9 +60,20 @@ class Launcher:
             self._reap()
             self._tick()
             self._flush()
+            self._keep_spare()
+        if self._spare is not None:
+            self._spare.discard()
+
+    def _keep_spare(self) -> None:
+        if self._spare is None and not self._manager_gone and time.monotonic() >= self._spare_due:
+            self._spare = self._new_spare()
+            self._spare_due = float("inf")
+
+    def _new_spare(self) -> Spare:
+        return Spare(self._setting, self._tree, next(self._spares))
 
     def _pause(self) -> float | None:
-        due = min((*(job.due for job in self._jobs.values()), self._dials.due))
+        due = min((*(job.due for job in self._jobs.values()), self._dials.due, self._spare_due))
         return None if due == float("inf") else max(0.0, due - time.monotonic())
 
     def _watch(self, source: int | socket.socket, react: Callable[[], object]) -> None:
@@ -108,10 +125,13 @@ class Launcher:
         failure, failing = os.pipe2(os.O_CLOEXEC)
         gate = os.pipe2(os.O_CLOEXEC) if order.hold else None
         uid = self._uids.popleft()
+        spare, self._spare = self._spare or self._new_spare(), None
+        self._spare_due = time.monotonic() + _SPARE_DELAY
         try:
             fds = child.Descriptors(output=output, failure=failing, gate=gate)
-            job = Job(self._setting, order, self._tree, uid, fds)
+            job = Job(self._setting, order, spare, uid, fds)
         except OSError:
+            spare.discard()
             self._uids.append(uid)
             for fd in (failure, *(gate or ())):
                 os.close(fd)
@@ -155,6 +175,9 @@ class Launcher:
                     return
                 if pid in by_pid:
                     by_pid[pid].main_process_ended(status)
+                elif self._spare is not None and pid == self._spare.pid:  # somebody ended it
+                    self._spare.discard()
+                    self._spare, self._spare_due = None, time.monotonic() + _SPARE_DELAY
 
     def _tick(self) -> None:
         now = time.monotonic()

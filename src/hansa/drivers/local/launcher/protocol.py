@@ -23,6 +23,7 @@ Reason = Literal["exit", "oom", "timeout", "stopped", "killed", "lost"]
 
 LARGEST_PACKET = 192 * 1024  # stays below the default send buffer of every kernel we met
 UIDS_PER_INSTANCE = 256
+_RECEIVED_AT_MOST = LARGEST_PACKET + 4096  # an order is passed on with a few words around it
 _MOST_FDS = 4
 
 
@@ -118,7 +119,7 @@ def receive(channel: socket.socket) -> tuple[Message | None, list[int]]:
     """
     room = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:
-        packet, ancillary, _, _ = channel.recvmsg(LARGEST_PACKET + 1, room, socket.MSG_CMSG_CLOEXEC)
+        packet, ancillary, _, _ = channel.recvmsg(_RECEIVED_AT_MOST, room, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:  # the other side died with our packets unread
         return None, []
     received = array.array("i")
