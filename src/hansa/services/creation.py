@@ -36,6 +36,7 @@ _OWN_LABELS = (
 async def create(room: Room, caller: Caller, definition: Service) -> Record:
     """A new service, complete when it returns."""
     service = validation.normalise(definition, room.rules())
+    await _finish(room, service.name)
     if room.records.get(service.name) is not None:
         raise ServiceExists(
             f"a service named {service.name} exists in this cluster",
@@ -173,15 +174,22 @@ async def _finish_delete(room: Room, record: Record) -> None:
 
 
 async def recover(room: Room) -> None:
-    """After a start: takes back creates and finishes deletes that a crash cut short."""
+    """Takes back creates and finishes deletes that a crash, or a store that was away, cut short."""
     for record in room.records.all():
-        if record.phase == "ready":
-            continue
         try:
-            await _finish_delete(room, record)
-            _log.info("finished after a restart", service=record.service.name, phase=record.phase)
+            await _finish(room, record.service.name)
         except HansaError as error:
             _log.warning("not finished yet", service=record.service.name, phase=record.phase, error=error.message)
+
+
+async def _finish(room: Room, name: str) -> None:
+    if (record := room.records.get(name)) is None or record.phase == "ready":
+        return
+    async with room.changing(name):  # whoever is at work on it comes first
+        record = room.records.get(name)
+        if record is not None and record.phase != "ready":
+            await _finish_delete(room, record)
+            _log.info("finished what was cut short", service=name, phase=record.phase)
 
 
 async def start_hosts(room: Room, record: Record) -> None:

@@ -5,6 +5,7 @@ which job is next, the engine runs it, the store remembers it.
 """
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,7 +15,7 @@ import structlog
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError, Temporary
 from hansa.resources import Admission, Needs
-from hansa.services.job import Job, Outcome
+from hansa.services.job import Job, Outcome, Status
 from hansa.services.ports import JobHost, Jobs, RunOrder, Waiting
 from hansa.services.queue import Queue
 
@@ -51,6 +52,9 @@ class Dispatcher:
         self._most_attempts = most_attempts
         self._on_change = on_change
         self._queue = Queue()
+        self._hopeless: list[Waiting] = []  # too large for this cluster; they need not wait to hear it
+        self._look_again = False
+        self._interrupted = False
         self._wake = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._held: dict[str, Waiting] = {}  # what each running job holds, by name
@@ -78,35 +82,59 @@ class Dispatcher:
         """After a start: what ran when we died waits again, in its old place."""
         for name in await self._jobs.requeue_running(self._most_attempts, self._clock.now()):
             await self._host.discard(name)
-        self._queue.extend(await self._jobs.waiting())
-        self._wake.set()
+        await self._read_waiting()
+
+    async def _read_waiting(self) -> None:
+        for waiting in await self._jobs.waiting():
+            if waiting.name not in self._running:
+                self.offer(waiting)
 
     def offer(self, waiting: Waiting) -> None:
         """A job that was just accepted."""
-        self._queue.add(waiting)
+        if self.never_fits(waiting.cpu, waiting.memory):
+            self._hopeless.append(waiting)
+        else:
+            self._queue.add(waiting)
+        self._wake.set()
+
+    def look_again(self) -> None:
+        """The database did not say whether it took a job: what it holds is read again when it answers."""
+        self._look_again = True
         self._wake.set()
 
     async def work(self) -> None:
         """Until cancelled. Running jobs are ended when this ends; they are found again at the next start."""
+        if self._interrupted:
+            await self.recover()  # a failure of ours ended it before; nothing runs now
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
                     await self._wake.wait()
                     self._wake.clear()
-                    while (waiting := self._queue.take(self._may_start, self._hold)) is not None:
+                    if self._look_again:
+                        self._look_again = False
+                        await self._durably(self._read_waiting)
+                    while (waiting := self._next()) is not None:
                         task = tasks.create_task(self._run(waiting), name=f"job {waiting.name}")
                         self._running[waiting.name] = task
+                        task.add_done_callback(functools.partial(self._let_go, waiting.name))
         finally:
-            self._running.clear()
+            self._interrupted = True
+
+    def _next(self) -> Waiting | None:
+        return self._hopeless.pop() if self._hopeless else self._queue.take(self._may_start, self._hold)
+
+    def _let_go(self, name: str, _task: asyncio.Task[None]) -> None:
+        """Here and not in the task: one that is cancelled before its first step never runs a line of its own."""
+        self._running.pop(name, None)
+        self._held.pop(name, None)
+        self._admission.release(name)
 
     def _may_start(self, waiting: Waiting) -> bool:
         return self._within_quota(waiting.owner, self.used_by(waiting.owner), Needs(waiting.cpu, waiting.memory))
 
     def _hold(self, waiting: Waiting) -> bool:
-        needs = Needs(waiting.cpu, waiting.memory)
-        if self._admission.ledger.could_ever_hold(needs):
-            return True  # it will be ended at once, with that reason
-        if not self._admission.try_hold(waiting.name, needs):
+        if not self._admission.try_hold(waiting.name, Needs(waiting.cpu, waiting.memory)):
             return False
         self._held[waiting.name] = waiting
         return True
@@ -114,11 +142,11 @@ class Dispatcher:
     async def _run(self, waiting: Waiting) -> None:
         name = waiting.name
         try:
-            never = self._admission.ledger.could_ever_hold(Needs(waiting.cpu, waiting.memory))
+            never = self.never_fits(waiting.cpu, waiting.memory)
             if never:
                 await self._write_end(name, Outcome(False, None, f"it can never run here: {never}"))
                 return
-            job = await self._durably(lambda: self._jobs.begin(name, self._clock.now()))
+            job = await self._begin(name)
             if job is None:
                 return  # deleted, or ended, while it waited
             self._on_change(job, None)
@@ -132,11 +160,22 @@ class Dispatcher:
                 raise  # the manager stops; the job waits again after the next start
             await self._write_end(name, Outcome(False, None, ended.reason))
             await self._host.discard(name)
-        finally:
-            self._running.pop(name, None)
-            self._held.pop(name, None)
-            self._ending.pop(name, None)
-            self._admission.release(name)
+        except Exception as error:  # one job's trouble must not end the others
+            _log.exception("the job could not be followed", job=name)
+            await self._write_end(name, Outcome(False, None, f"the manager failed: {type(error).__name__}"))
+
+    async def _begin(self, name: str) -> Job | None:
+        unsure = False
+        while True:
+            try:
+                job = await self._jobs.begin(name, self._clock.now())
+                if job is None and unsure:  # an earlier try may have come through, and only its answer got lost
+                    job = await self._jobs.get(name)
+                    return job if job is not None and job.status is Status.RUNNING else None
+                return job
+            except Temporary as error:
+                unsure = True
+                await self._wait_for_database(error)
 
     async def _outcome(self, job: Job) -> Outcome:
         order = self._order_for(job)
@@ -159,8 +198,11 @@ class Dispatcher:
             try:
                 return await write()
             except Temporary as error:
-                _log.warning("the database is away; trying again", error=error.message)
-                await asyncio.sleep(_STORE_PATIENCE)
+                await self._wait_for_database(error)
+
+    async def _wait_for_database(self, error: Temporary) -> None:
+        _log.warning("the database is away; trying again", error=error.message)
+        await asyncio.sleep(_STORE_PATIENCE)
 
     async def end(self, names: list[str], reason: str) -> None:
         """Ends these jobs, waiting or running, and returns when nothing of them runs."""
@@ -168,10 +210,20 @@ class Dispatcher:
         for name in names:
             if self._queue.remove(name):
                 self._admission.withdraw(name)
-                await self._jobs.end(name, Outcome(False, None, reason), self._clock.now())
+                await self._end_waiting(name, reason)
             elif (task := self._running.get(name)) is not None:
                 self._ending[name] = Ended(reason)
                 task.cancel()
                 tasks.append(task)
         if tasks:
             await asyncio.wait(tasks, timeout=30)
+        for name in names:
+            if self._ending.pop(name, None) is not None and name not in self._running:
+                await self._end_waiting(name, reason)  # its task was cancelled before its first step
+
+    async def _end_waiting(self, name: str, reason: str) -> None:
+        try:
+            await self._jobs.end(name, Outcome(False, None, reason), self._clock.now())
+        except Temporary:
+            self.look_again()  # not ended then: it goes on waiting
+            raise

@@ -31,6 +31,7 @@ class Job:
     memory: int  # bytes
     event: bytes  # the body it was submitted with
     attempt: int = 0  # how often it was started
+    phase: str = "here"  # offering: a member is being asked; away: a member has it
     started: float | None = None
     finished: float | None = None
     exit_code: int | None = None

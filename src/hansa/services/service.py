@@ -31,6 +31,14 @@ class Member(Struct, frozen=True, kw_only=True):
     ssl_verify: bool = False
     priority: int = 0
     headers: dict[str, str] | None = None
+    parent: str | msgspec.UnsetType = (
+        msgspec.UNSET
+    )  # ours: the member this one hangs on, "cluster" or "cluster/service"
+
+    @property
+    def key(self) -> str:
+        """How decisions, plans and people name a member."""
+        return f"{self.cluster_id}/{self.service_name}" if self.type.lower() == "oscar" else self.url
 
 
 class Federation(Struct, frozen=True, kw_only=True):
@@ -39,6 +47,7 @@ class Federation(Struct, frozen=True, kw_only=True):
     delegation: str = ""
     rescheduler_threshold: int = 0
     members: tuple[Member, ...] = ()
+    weights: dict[str, float] | msgspec.UnsetType = msgspec.UNSET  # ours: what a policy's criteria count
 
 
 class ClusterRef(Struct, frozen=True, kw_only=True):

@@ -4,11 +4,12 @@ A job that was accepted is in the database before the caller hears of it. The sa
 """
 
 import uuid
+from collections.abc import Awaitable
 from dataclasses import replace
 
 from hansa.identity import Caller, access
 from hansa.kernel import names
-from hansa.kernel.errors import Conflict, Forbidden, NotFound
+from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
 from hansa.services import creation, events, orders, validation
 from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
@@ -51,9 +52,9 @@ async def submit(
         _check_input(room, caller, record, given)
     job = _job(room, record, job_name or new_name(name), _submitter(room, caller, given), body)
     if room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):
-        fresh = await _accept_notified(room, job, given)
+        fresh = await _surely(room, _accept_notified(room, job, given))
     else:
-        fresh = await room.jobs.accept(job, invocation)
+        fresh = await _surely(room, room.jobs.accept(job, invocation))
     if fresh:
         room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
     elif job_name:
@@ -78,7 +79,7 @@ async def submit_upload(
     body = events.minio_event(bucket, key, size=size, etag=etag, at=float(modified), content_type=content_type)
     owner = room.buckets.owner_of(bucket) or record.service.owner
     job = _job(room, record, new_name(record.service.name), owner, body)
-    if not await room.jobs.accept_upload(job, bucket, key, etag, modified):
+    if not await _surely(room, room.jobs.accept_upload(job, bucket, key, etag, modified)):
         return None
     room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
     return job
@@ -95,6 +96,15 @@ async def run(room: Room, caller: Caller, name: str, body: bytes) -> Reply:
     if never:
         raise RunFailed(f"service {name} can never run here: {never}", hint="lower its cpu or memory")
     return await room.sync_host.invoke(order)
+
+
+async def _surely(room: Room, accepting: Awaitable[bool]) -> bool:
+    """A job that was written down without our hearing of it must not wait for the next restart."""
+    try:
+        return await accepting
+    except Temporary:
+        room.dispatcher.look_again()
+        raise
 
 
 def _check_input(room: Room, caller: Caller, record: Record, given: events.ObjectInput) -> None:

@@ -66,6 +66,8 @@ def federation(given: Federation) -> dict[str, Any]:
         shown["rescheduler_threshold"] = given.rescheduler_threshold
     if given.members:
         shown["members"] = given.members
+    if given.weights:
+        shown["weights"] = given.weights
     return shown
 
 

@@ -22,6 +22,7 @@ T = TypeVar("T")
 Operation = Callable[[sa.Connection], T]
 _READERS = 4
 _LARGEST_BATCH = 256
+_PATIENCE = 8.0  # seconds until a caller hears that a server which took the call does not answer it
 
 
 class DatabaseDown(errors.Temporary):
@@ -34,7 +35,7 @@ class DatabaseDown(errors.Temporary):
 class _Waiting:
     operation: Operation[Any]
     done: asyncio.Future[Any]
-    alone: bool = field(default=False)
+    withdrawn: bool = field(default=False)  # nobody waits for it any more, and it was not begun
 
 
 def sqlite_url(folder: Path) -> str:
@@ -57,7 +58,11 @@ def make_engine(url: str, pool: int = 10) -> sa.Engine:
         max_overflow=0,
         pool_timeout=10,
         pool_pre_ping=True,
-        connect_args={"connect_timeout": 5, "options": "-c statement_timeout=30000"},
+        connect_args={
+            "connect_timeout": 5,
+            "options": "-c statement_timeout=30000",
+            "tcp_user_timeout": 15_000,  # a server that vanished from the network is noticed
+        },
     )
 
 
@@ -76,8 +81,9 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 class Database:
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, patience: float = _PATIENCE) -> None:
         self.engine = engine
+        self._patience = patience
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="hansa-read")
         self._writer_thread = ThreadPoolExecutor(1, thread_name_prefix="hansa-write")
         self._queue: asyncio.Queue[_Waiting | None] = asyncio.Queue()
@@ -101,16 +107,32 @@ class Database:
 
     async def read(self, operation: Operation[T]) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, self._run, operation, False)
+        try:
+            async with asyncio.timeout(self._patience):
+                return await loop.run_in_executor(self._readers, self._run, operation, False)
+        except TimeoutError:
+            raise self._silent() from None
 
     async def write(self, operation: Operation[T]) -> T:
         """Runs `operation` in a transaction and returns once it is committed. It may be run more than once if the
-        batch it was first put in fails, so it must only touch the connection."""
+        batch it was first put in fails, so it must only touch the connection. After `DatabaseDown` it may have been
+        committed all the same (the answer got lost), so whoever tries again must be prepared for that."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if self._writer is None or self._writer.done():
             raise DatabaseDown("the store is closed", hint="the manager is stopping")
-        await self._queue.put(_Waiting(operation, done))
-        return await done
+        waiting = _Waiting(operation, done)
+        await self._queue.put(waiting)
+        try:
+            async with asyncio.timeout(self._patience):
+                return await done
+        except TimeoutError:
+            waiting.withdrawn = True
+            raise self._silent() from None
+
+    def _silent(self) -> DatabaseDown:
+        return DatabaseDown(
+            f"the database gave no answer within {self._patience:g} s", hint="see whether it runs, and how busy it is"
+        )
 
     def _run(self, operation: Operation[T], writing: bool) -> T:
         try:
@@ -127,7 +149,7 @@ class Database:
             with contextlib.suppress(asyncio.QueueEmpty):
                 while len(batch) < _LARGEST_BATCH:
                     batch.append(self._queue.get_nowait())
-            waiting = [one for one in batch if one is not None]
+            waiting = [one for one in batch if one is not None and not one.withdrawn]
             if waiting:
                 outcomes = await loop.run_in_executor(self._writer_thread, self._commit_together, waiting)
                 for one, (value, error) in zip(waiting, outcomes, strict=True):
@@ -137,7 +159,7 @@ class Database:
                         one.done.set_result(value)
                     else:
                         one.done.set_exception(error)
-            if len(waiting) < len(batch):
+            if None in batch:
                 return
 
     def _commit_together(self, batch: list[_Waiting]) -> list[tuple[Any, BaseException | None]]:
@@ -145,6 +167,8 @@ class Database:
             try:
                 together = self._run(lambda connection: [one.operation(connection) for one in batch], True)
                 return [(value, None) for value in together]
+            except DatabaseDown as error:
+                return [(None, error)] * len(batch)  # one by one, each would wait for a server that is away
             except Exception:  # noqa: S110 - one spoiled the batch: each gets its own transaction and its own error
                 pass
         outcomes: list[tuple[Any, BaseException | None]] = []

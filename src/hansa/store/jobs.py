@@ -42,7 +42,7 @@ class JobStore:
         def write(connection: sa.Connection) -> Job | None:
             statement = (
                 jobs.update()
-                .where(jobs.c.name == name, jobs.c.status == Status.PENDING)
+                .where(jobs.c.name == name, jobs.c.status == Status.PENDING, jobs.c.phase == "here")
                 .values(status=Status.RUNNING, started=now, attempt=jobs.c.attempt + 1, reason="")
                 .returning(*_BRIEF, jobs.c.event)
             )
@@ -68,23 +68,21 @@ class JobStore:
 
     async def requeue_running(self, most_attempts: int, now: float) -> list[str]:
         def write(connection: sa.Connection) -> list[str]:
-            lost = sa.and_(jobs.c.status == Status.RUNNING, jobs.c.attempt >= most_attempts)
+            ours = sa.and_(jobs.c.status == Status.RUNNING, jobs.c.phase == "here")
+            lost = sa.and_(ours, jobs.c.attempt >= most_attempts)
             names = list(connection.execute(sa.select(jobs.c.name).where(lost)).scalars())
             gone = f"the manager stopped {most_attempts} times while this job ran"
             connection.execute(jobs.update().where(lost).values(status=Status.FAILED, finished=now, reason=gone))
             again = "the manager stopped while this job ran; it starts again"
-            connection.execute(
-                jobs.update()
-                .where(jobs.c.status == Status.RUNNING)
-                .values(status=Status.PENDING, started=None, reason=again)
-            )
+            connection.execute(jobs.update().where(ours).values(status=Status.PENDING, started=None, reason=again))
             return names
 
         return await self._database.write(write)
 
     async def waiting(self) -> list[Waiting]:
         columns = (jobs.c.name, jobs.c.service, jobs.c.owner, jobs.c.cpu, jobs.c.memory)
-        statement = sa.select(*columns).where(jobs.c.status == Status.PENDING).order_by(jobs.c.seq)
+        pending = sa.and_(jobs.c.status == Status.PENDING, jobs.c.phase == "here")
+        statement = sa.select(*columns).where(pending).order_by(jobs.c.seq)
         return await self._database.read(lambda c: [Waiting(*row) for row in c.execute(statement)])
 
     async def explain(self, name: str, reason: str) -> None:

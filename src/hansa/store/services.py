@@ -16,6 +16,7 @@ from hansa.identity import Vault
 from hansa.services import Record, Service, ServiceBusy, ServiceExists, ServiceNotFound
 from hansa.store.database import Database
 from hansa.store.tables import services as table
+from hansa.store.upsert import upsert
 
 
 class ServiceStore:
@@ -24,6 +25,7 @@ class ServiceStore:
         self._vault = vault
         self._records: dict[str, Record] = {}
         self._sealed: dict[str, bytes] = {}
+        self._unsure: set[str] = set()  # the database did not say whether the last write of these was committed
 
     async def load(self) -> None:
         rows = await self._database.read(lambda connection: connection.execute(sa.select(table)).mappings().all())
@@ -47,8 +49,13 @@ class ServiceStore:
         sealed = self._vault.seal(dict(secrets))
         values = {"name": name, "sealed": sealed, **_values(record)}
 
+        over = name in self._unsure  # the row that may be there is ours, and nobody was told of it
+
         def insert(connection: sa.Connection) -> None:
-            connection.execute(table.insert().values(values))
+            if over:
+                upsert(connection, table, values)
+            else:
+                connection.execute(table.insert().values(values))
 
         self._records[name] = record  # the name is ours while the row is written: a second create sees it
         try:
@@ -58,7 +65,9 @@ class ServiceStore:
             raise _taken(name) from error
         except BaseException:
             self._records.pop(name, None)
+            self._unsure.add(name)
             raise
+        self._unsure.discard(name)
         self._sealed[name] = sealed
 
     async def replace(self, record: Record, secrets: Mapping[str, str], expected_version: int) -> Record:
@@ -67,10 +76,18 @@ class ServiceStore:
         sealed = self._vault.seal(dict(secrets))
 
         def update(connection: sa.Connection) -> int:
-            statement = table.update().where(table.c.name == name, table.c.version == expected_version)
+            statement = table.update().where(table.c.name == name, table.c.version.in_(versions))
             return connection.execute(statement.values(sealed=sealed, **_values(fresh))).rowcount
 
-        if await self._database.write(update) == 0:
+        # a change whose answer got lost may have raised the version in the row, not in memory
+        versions = (expected_version, expected_version + 1) if name in self._unsure else (expected_version,)
+        try:
+            changed = await self._database.write(update)
+        except BaseException:
+            self._unsure.add(name)
+            raise
+        self._unsure.discard(name)
+        if changed == 0:
             if name not in self._records:
                 raise ServiceNotFound(f"there is no service {name}")
             raise ServiceBusy(
@@ -85,6 +102,7 @@ class ServiceStore:
         await self._database.write(lambda connection: connection.execute(table.delete().where(table.c.name == name)))
         self._records.pop(name, None)
         self._sealed.pop(name, None)
+        self._unsure.discard(name)
 
 
 def _taken(name: str) -> ServiceExists:

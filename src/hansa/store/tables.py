@@ -35,6 +35,7 @@ jobs = sa.Table(
     sa.Column("cpu", sa.BigInteger, nullable=False),
     sa.Column("memory", sa.BigInteger, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("phase", sa.String(16), nullable=False),  # here | offering | away: who has it
     sa.Column("exit_code", sa.Integer),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("cpu_seconds", sa.Float, nullable=False),
@@ -129,4 +130,59 @@ facts = sa.Table(
     metadata,  # single values an administrator set at run time, such as the allowed image repositories
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),  # JSON
+)
+
+operations = sa.Table(
+    "operations",
+    metadata,  # long work over several clusters, so that a crash in the middle can be finished or taken back
+    sa.Column("id", sa.String(63), primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("subject", sa.String(255), nullable=False),  # the service it is about
+    sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # applying | committed | undoing | undone
+    sa.Column("plan", sa.Text, nullable=False),  # JSON: what was there before at each member, what became of it
+    sa.Column("sealed", sa.LargeBinary, nullable=False),  # credentials and former secrets, while it is open
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("updated", sa.Float, nullable=False),
+    sa.Index(None, "state"),
+    sa.Index(None, "subject"),
+)
+
+delegations = sa.Table(
+    "delegations",
+    metadata,  # jobs of ours that were offered or given to a member
+    sa.Column("job", sa.String(63), primary_key=True),
+    sa.Column("epoch", sa.Integer, nullable=False),  # one more whenever the job is taken from somebody
+    sa.Column("phase", sa.String(16), nullable=False),  # offering | away | back | done
+    sa.Column("cluster_id", sa.String(255), nullable=False),  # who was offered it, or has it
+    sa.Column("service", sa.String(63), nullable=False),  # its name there
+    sa.Column("endpoint", sa.String(1024), nullable=False),
+    sa.Column("permit", sa.LargeBinary, nullable=False),  # encrypted
+    sa.Column("publisher", sa.Integer, nullable=False),  # the epoch that may publish outputs; -1: nobody yet
+    sa.Column("decision", sa.Text, nullable=False),  # JSON: scores and refusals of every member, last offer last
+    sa.Column("heard", sa.Float, nullable=False),  # when the member last told of it
+    sa.Index(None, "phase"),
+)
+
+receipts = sa.Table(
+    "receipts",
+    metadata,  # jobs we run for another cluster
+    sa.Column("job", sa.String(63), primary_key=True),
+    sa.Column("origin", sa.String(255), nullable=False),  # its cluster id
+    sa.Column("endpoint", sa.String(1024), nullable=False),
+    sa.Column("path", sa.Text, nullable=False),  # JSON list of clusters it came through
+    sa.Column("sealed", sa.LargeBinary, nullable=False),  # permit and store keys, encrypted
+    sa.Column("created", sa.Float, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,  # who touched a secret
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("actor", sa.String(255), nullable=False),
+    sa.Column("action", sa.String(64), nullable=False),
+    sa.Column("subject", sa.String(255), nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Index(None, "subject", "at"),
 )

@@ -1,0 +1,180 @@
+"""From one definition to a worker for every member: star, tree and mesh. Pure.
+
+The coordinator keeps all members. A star's workers have none. A mesh's workers list everybody else. In a tree a
+worker lists its own children, found by `parent`. Workers are marked by annotations, so nothing expands twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from hansa.services.errors import BadService
+from hansa.services.secret_parts import REFRESH_TOKEN, providers_with_keys
+from hansa.services.service import (
+    FEDERATION_WORKER,
+    ORIGIN_CLUSTER,
+    ORIGIN_SERVICE,
+    ClusterRef,
+    Environment,
+    Federation,
+    Member,
+    Service,
+    StorageIO,
+    provider_of,
+    split_path,
+)
+
+OPERATION = "hansa/operation"  # annotation: which operation made or changed this worker last
+DEFINITION = "hansa/definition"  # annotation: fingerprint of the coordinator's definition it was made from
+GROUP_KEY = "hansa.group-key"  # secret shared by the managers of a mesh or tree, never by their jobs
+_ENVIRONMENT = "environment.secrets."
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What one member should run."""
+
+    member: Member
+    definition: Service  # with the secrets it needs, for sending
+
+
+def oscar_members(federation: Federation | None) -> tuple[Member, ...]:
+    """The members that are services of other clusters; `endpoint` members are only called."""
+    return tuple(m for m in (federation.members if federation else ()) if m.type.lower() == "oscar")
+
+
+def check(service: Service) -> None:
+    """Members are distinct, parents exist and form no ring, and every cluster has a name."""
+    federation = service.federation
+    if federation is None or not federation.members:
+        return
+    if not service.cluster_id:
+        raise BadService("a federated service needs its cluster_id", hint="set cluster_id to this cluster's own id")
+    keys = [member.key for member in federation.members]
+    doubled = {key for key in keys if keys.count(key) > 1}
+    if doubled:
+        raise BadService("members named twice: " + ", ".join(sorted(doubled)))
+    if f"{service.cluster_id}/{service.name}" in keys:
+        raise BadService("the coordinator cannot be its own member", hint="give the member another service_name")
+    by_name = _by_name(federation)
+    for member in federation.members:
+        seen = {member.key}
+        parent = _parent(member)
+        if parent and federation.topology != "tree":
+            raise BadService("parent is for topology tree only", hint="set topology: tree or drop parent")
+        while parent:
+            found = by_name.get(parent)
+            if found is None:
+                raise BadService(f"member {member.key} names a parent {parent!r} that is no member")
+            if found.key in seen:
+                raise BadService(f"the parents of member {member.key} form a ring")
+            seen.add(found.key)
+            parent = _parent(found)
+
+
+def children(federation: Federation, of: Member | None) -> tuple[Member, ...]:
+    """The members directly below one (None: below the coordinator)."""
+    if federation.topology != "tree":
+        return federation.members if of is None else ()
+    wanted = of.key if of is not None else ""
+    by_name = _by_name(federation)
+    return tuple(m for m in federation.members if (by_name[_parent(m)].key if _parent(m) else "") == wanted)
+
+
+def own_targets(service: Service) -> tuple[Member, ...]:
+    """To whom this very service may delegate: a coordinator of a tree only to the members right below it."""
+    if service.federation is None or service.federation.topology == "none":
+        return ()
+    return service.federation.members if service.is_worker else children(service.federation, None)
+
+
+def expand(
+    service: Service, secrets: Mapping[str, str], *, operation: str, fingerprint: str, own_endpoint: str
+) -> list[Worker]:
+    """A worker for every oscar member. `service` is the kept definition, `secrets` its secrets by dotted path."""
+    check(service)
+    return [
+        Worker(member, _worker(service, secrets, member, operation, fingerprint, own_endpoint))
+        for member in oscar_members(service.federation)
+    ]
+
+
+def _worker(
+    origin: Service, secrets: Mapping[str, str], member: Member, operation: str, fingerprint: str, own_endpoint: str
+) -> Service:
+    federation = origin.federation
+    assert federation is not None
+    members = _members_of(origin, federation, member)
+    shared = federation.topology == "mesh" or bool(members)
+    clusters = {
+        ident: msgspec.structs.replace(cluster, auth_user="", auth_password="")
+        for ident, cluster in origin.clusters.items()
+    }
+    clusters.setdefault(origin.cluster_id, ClusterRef(endpoint=own_endpoint, ssl_verify=True))
+    return msgspec.structs.replace(
+        origin,
+        name=member.service_name,
+        cluster_id=member.cluster_id,
+        federation=msgspec.structs.replace(federation, members=members),
+        clusters=clusters,
+        annotations={
+            **origin.annotations,
+            ORIGIN_CLUSTER: origin.cluster_id,
+            ORIGIN_SERVICE: origin.name,
+            FEDERATION_WORKER: "true",
+            OPERATION: operation,
+            DEFINITION: fingerprint,
+        },
+        environment=Environment(
+            variables=origin.environment.variables, secrets=_secrets(secrets, with_token=shared, mesh=federation)
+        ),
+        storage_providers=providers_with_keys(origin, secrets),
+        input=tuple(_bare(io, origin.name) for io in origin.input),
+        bucket_list=(),
+        namespace="",
+        owner="",
+        labels={},
+        vo="",
+        volume=origin.volume if origin.volume and origin.volume.size else None,
+    )
+
+
+def _members_of(origin: Service, federation: Federation, member: Member) -> tuple[Member, ...]:
+    if federation.topology == "mesh":
+        first = Member(type="oscar", cluster_id=origin.cluster_id, service_name=origin.name)
+        return (first, *(other for other in federation.members if other.key != member.key))
+    if federation.topology == "tree":
+        return tuple(msgspec.structs.replace(child, parent=msgspec.UNSET) for child in children(federation, member))
+    return ()
+
+
+def _secrets(secrets: Mapping[str, str], *, with_token: bool, mesh: Federation) -> dict[str, str]:
+    """The user's own secrets travel, for their service needs them; the token and the group's key only where needed."""
+    own = {path.removeprefix(_ENVIRONMENT): text for path, text in secrets.items() if path.startswith(_ENVIRONMENT)}
+    if mesh.topology != "mesh":
+        own.pop(REFRESH_TOKEN, None)
+    if not with_token:
+        own.pop(GROUP_KEY, None)
+    return own
+
+
+def _bare(io: StorageIO, origin: str) -> StorageIO:
+    """A path in the origin's own bucket was meant relative: each worker has its own."""
+    bucket, folder = split_path(io.path)
+    if provider_of(io)[0] == "minio" and bucket == origin and folder and "/" not in folder:
+        return msgspec.structs.replace(io, path=folder)
+    return io
+
+
+def _parent(member: Member) -> str:
+    return "" if member.parent is msgspec.UNSET else member.parent
+
+
+def _by_name(federation: Federation) -> dict[str, Member]:
+    """A parent is named by its key, or by its cluster alone where that is clear."""
+    names = {member.key: member for member in federation.members}
+    for member in federation.members:
+        if sum(other.cluster_id == member.cluster_id for other in federation.members) == 1:
+            names.setdefault(member.cluster_id, member)
+    return names

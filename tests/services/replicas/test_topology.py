@@ -1,0 +1,138 @@
+"""Who gets which worker, and what must never travel."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hansa.services import BadService, Service
+from hansa.services.replicas import topology
+
+SECRETS = {
+    "environment.secrets.PASSWORD": "users-own",
+    "environment.secrets.refresh_token": "r3fresh",
+    "environment.secrets.hansa.group-key": "gr0up",
+    "clusters.visby.auth_password": "pa55",
+}
+
+
+def member(cluster: str, **more: Any) -> dict[str, Any]:
+    return {"type": "oscar", "cluster_id": cluster, "service_name": f"gray-{cluster}", **more}
+
+
+def origin(kind: str, members: list[dict[str, Any]], **more: Any) -> Service:
+    base = {
+        "name": "gray",
+        "cluster_id": "lubeck",
+        "image": "debian",
+        "script": "true",
+        "token": "a" * 64,
+        "federation": {"group_id": "gray", "topology": kind, "delegation": "random", "members": members},
+        "clusters": {"visby": {"endpoint": "https://v", "auth_user": "admin", "auth_password": ""}},
+        "environment": {"variables": {"A": "1"}, "secrets": {"PASSWORD": "", "refresh_token": ""}},
+        "input": [{"storage_provider": "minio.default", "path": "gray/in"}],
+        "output": [{"storage_provider": "minio.default", "path": "gray/out"}],
+        "storage_providers": {"minio": {"default": {"endpoint": "https://s3.lubeck", "access_key": "hidden"}}},
+        "owner": "alice",
+        "namespace": "oscar-svc-alice-52",
+    }
+    return msgspec.convert({**base, **more}, Service)
+
+
+def workers(service: Service) -> dict[str, Service]:
+    made = topology.expand(service, SECRETS, operation="op1", fingerprint="f1", own_endpoint="https://lubeck")
+    return {worker.member.cluster_id: worker.definition for worker in made}
+
+
+@pytest.mark.parametrize("kind", ["star", "tree"])
+def test_a_star_worker_has_no_members_no_token_and_no_credentials(kind: str) -> None:
+    made = workers(origin(kind, [member("visby"), member("riga")]))
+    assert set(made) == {"visby", "riga"}
+    worker = made["visby"]
+    assert (worker.name, worker.cluster_id, worker.token) == ("gray-visby", "visby", "a" * 64)
+    assert worker.federation is not None
+    assert (worker.federation.members, worker.federation.topology, worker.federation.delegation) == ((), kind, "random")
+    text = msgspec.json.encode(worker).decode()
+    assert not any(word in text for word in ("r3fresh", "gr0up", "pa55", "admin"))
+    assert worker.environment.secrets == {"PASSWORD": "users-own"}
+    assert worker.annotations["oscar.grycap/origin-cluster"] == "lubeck"
+    assert worker.annotations["oscar.grycap/origin-service"] == "gray"
+    assert worker.annotations["oscar.grycap/federation-worker"] == "true"
+    assert worker.clusters["lubeck"].endpoint == "https://lubeck"
+    assert worker.is_worker
+
+
+def test_inputs_stay_per_service_and_outputs_are_shared() -> None:
+    worker = workers(origin("star", [member("visby")]))["visby"]
+    assert (worker.input[0].path, worker.output[0].path) == ("in", "gray/out")
+    assert worker.storage_providers["minio"]["default"]["endpoint"] == "https://s3.lubeck"
+
+
+def test_in_a_mesh_everybody_lists_everybody_else_and_has_the_token() -> None:
+    made = workers(origin("mesh", [member("visby"), member("riga")]))
+    for cluster, others in {"visby": ["lubeck", "riga"], "riga": ["lubeck", "visby"]}.items():
+        federation = made[cluster].federation
+        assert federation is not None
+        assert [m.cluster_id for m in federation.members] == others
+        assert made[cluster].environment.secrets["refresh_token"] == "r3fresh"
+
+
+def test_a_tree_of_two_levels() -> None:
+    service = origin(
+        "tree", [member("visby"), member("riga", parent="visby"), member("tallinn", parent="visby/gray-visby")]
+    )
+    made = workers(service)
+    inner = made["visby"].federation
+    assert inner is not None
+    assert [m.cluster_id for m in inner.members] == ["riga", "tallinn"]
+    assert made["riga"].federation is not None
+    assert made["riga"].federation.members == ()
+    assert [m.cluster_id for m in topology.own_targets(service)] == ["visby"]
+    assert [m.cluster_id for m in topology.own_targets(made["visby"])] == ["riga", "tallinn"]
+    assert "refresh_token" not in made["visby"].environment.secrets
+    assert made["visby"].environment.secrets["hansa.group-key"] == "gr0up"
+    assert "hansa.group-key" not in made["riga"].environment.secrets
+
+
+@pytest.mark.parametrize(
+    ("members", "word"),
+    [
+        ([member("visby", parent="riga"), member("riga", parent="visby")], "ring"),
+        ([member("visby", parent="nowhere")], "no member"),
+        ([member("visby"), member("visby")], "twice"),
+        ([{"type": "oscar", "cluster_id": "lubeck", "service_name": "gray"}], "own member"),
+    ],
+)
+def test_impossible_trees_are_refused(members: list[dict[str, Any]], word: str) -> None:
+    with pytest.raises(BadService, match=word):
+        topology.check(origin("tree", members))
+
+
+def test_a_federation_needs_a_cluster_id() -> None:
+    with pytest.raises(BadService, match="cluster_id"):
+        topology.check(origin("star", [member("visby")], cluster_id=""))
+
+
+def test_endpoint_members_get_no_worker() -> None:
+    made = workers(origin("star", [member("visby"), {"type": "endpoint", "url": "https://x/hook"}]))
+    assert set(made) == {"visby"}
+
+
+def test_topology_none_delegates_to_nobody() -> None:
+    assert topology.own_targets(origin("none", [member("visby")])) == ()
+
+
+@given(st.lists(st.integers(-1, 8), min_size=1, max_size=9))
+def test_in_any_tree_every_member_is_the_child_of_exactly_one(parents: list[int]) -> None:
+    members = [
+        member(f"c{n}", **({"parent": f"c{p}"} if 0 <= p < n else {})) for n, p in enumerate(parents)
+    ]  # parents come earlier, so there is no ring
+    service = origin("tree", members)
+    topology.check(service)
+    assert service.federation is not None
+    found = [m.key for m in topology.children(service.federation, None)]
+    for one in service.federation.members:
+        found += [m.key for m in topology.children(service.federation, one)]
+    assert sorted(found) == sorted(m.key for m in service.federation.members)
