@@ -7,8 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from hansa.resources import SERVICE_METRICS, BadMetric, Counts, Line, Scope, Usage, Window
-from hansa.store import Database, make_engine, schema, sqlite_url
-from hansa.store.tables import invocations, jobs
+from hansa.services import Job, Outcome, Status
+from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
+from hansa.store.tables import invocations
 from hansa.store.usage import UsageStore
 
 NOW = 1_800_000_000.0
@@ -36,14 +37,12 @@ async def usage(tmp_path: Path) -> AsyncIterator[Usage]:
         }
         for service, user, kind in CALLS
     ]  # fmt: skip
-    ended = {
-        "name": "a", "service": "gray", "owner": "alice", "status": "Succeeded", "created": NOW - 90,
-        "finished": NOW - 60, "cpu": 4000, "memory": 1, "attempt": 1, "reason": "", "cpu_seconds": 1800.0,
-        "event": b"",
-    }  # fmt: skip
+    jobs = JobStore(database)
     try:
         await database.write(lambda link: link.execute(sa.insert(invocations), rows))
-        await database.write(lambda link: link.execute(sa.insert(jobs).values(ended)))
+        await jobs.accept(Job("a", "gray", "alice", Status.PENDING, NOW - 90, 4000, 1, b""))
+        await jobs.begin("a", NOW - 80)
+        await jobs.end("a", Outcome(True, 0, "", 1800.0), NOW - 60)
         yield Usage(UsageStore(database), most_groups=5)
     finally:
         await database.close()

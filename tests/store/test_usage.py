@@ -6,8 +6,9 @@ import pytest
 import sqlalchemy as sa
 
 from hansa.resources import Invocation, Requests, Used
-from hansa.store import Database
-from hansa.store.tables import invocations, jobs
+from hansa.services import Job, Outcome, Status
+from hansa.store import Database, JobStore
+from hansa.store.tables import invocations
 from hansa.store.usage import UsageStore
 
 
@@ -18,12 +19,13 @@ def call(at: float, service: str, user: str, kind: str = "async", status: int = 
     }  # fmt: skip
 
 
-def job(name: str, service: str, status: str, finished: float | None, seconds: float) -> dict[str, Any]:
-    return {
-        "name": name, "service": service, "owner": "alice", "status": status, "created": 1.0, "started": 1.0,
-        "finished": finished, "cpu": 500, "memory": 2**40, "attempt": 1, "exit_code": 0, "reason": "",
-        "cpu_seconds": seconds, "event": b"",
-    }  # fmt: skip
+async def job(database: Database, name: str, service: str, ended: float | None, seconds: float = 0.0) -> None:
+    """A job of alice's; one without an end waits."""
+    store = JobStore(database)
+    await store.accept(Job(name, service, "alice", Status.PENDING, 1.0, 500, 2**40, b""))
+    if ended is not None:
+        await store.begin(name, 2.0)
+        await store.end(name, Outcome(True, 0, "", seconds), ended)
 
 
 @pytest.fixture
@@ -37,16 +39,14 @@ async def usage(database: Database) -> UsageStore:
         call(15, "other", "bob"),
         call(99, "gray", "late"),
     ]
-    done = [
-        job("a", "gray", "Succeeded", 10.0, 3600.0),
-        job("b", "gray", "Failed", 20.0, 1800.0),
-        job("c", "other", "Succeeded", 15.0, 7200.0),
-        job("d", "gray", "Succeeded", 99.0, 1.0),
-        job("e", "gray", "Running", None, 0.0),
-        job("f", "gray", "Pending", None, 0.0),
-    ]
     await database.write(lambda link: link.execute(sa.insert(invocations), calls))
-    await database.write(lambda link: link.execute(sa.insert(jobs), done))
+    await job(database, "a", "gray", 10.0, 3600.0)
+    await job(database, "b", "gray", 20.0, 1800.0)
+    await job(database, "c", "other", 15.0, 7200.0)
+    await job(database, "d", "gray", 99.0, 1.0)
+    await job(database, "e", "gray", None)
+    await job(database, "f", "gray", None)
+    await JobStore(database).begin("e", 3.0)
     return UsageStore(database)
 
 

@@ -9,10 +9,9 @@ class BadBucket(Invalid):
     code = "storage.bucket-invalid"
 
 
-class BucketExists(Invalid):
+class BucketExists(Conflict):
     """The name of the bucket is taken."""
 
-    # A 400 at OSCAR's door, where a taken bucket name always was one.
     code = "storage.bucket-exists"
 
 

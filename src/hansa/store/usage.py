@@ -53,10 +53,10 @@ class UsageStore:
         return [Invocation(*row) for row in rows]
 
     async def load_of(self, uid: str, statuses: Collection[str] = ("Pending", "Running")) -> Used:
-        """Millicores and bytes of memory that a user's jobs in these states ask for together."""
+        """Millicores and bytes of memory that a user's jobs in these states ask for here, all together."""
         query = sa.select(
             sa.func.coalesce(sa.func.sum(jobs.c.cpu), 0), sa.func.coalesce(sa.func.sum(jobs.c.memory), 0)
-        ).where(jobs.c.owner == uid, jobs.c.status.in_(list(statuses)))
+        ).where(jobs.c.owner == uid, jobs.c.status.in_(list(statuses)), jobs.c.phase != "away")
         cpu, memory = await self._database.read(lambda connection: connection.execute(query).one())
         return Used(int(cpu), int(memory))
 

@@ -77,9 +77,10 @@ def result(status: int, *kinds: Any, csv: bool = False) -> Responses:
     return {status: {"description": _MEANING[status], "content": content}}
 
 
-def body_of(kind: Any, example: Any) -> dict[str, Any]:
-    """The body a route decodes with `wire.decode`, which takes null for "not given"."""
-    schema = _nullable(schema_of(kind))
+def body_of(kind: Any, example: Any, **constraints: Any) -> dict[str, Any]:
+    """The body a route decodes with `wire.decode`, which takes null for "not given". `constraints` are words of
+    JSON Schema for what a struct cannot say, such as `anyOf=at_least_one(...)`."""
+    schema = {**_nullable(schema_of(kind)), **constraints}
     return {
         "requestBody": {
             "required": True,
@@ -93,6 +94,11 @@ def raw_body(description: str) -> dict[str, Any]:
     """Any bytes at all."""
     content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     return {"requestBody": {"required": False, "description": description, "content": content}}
+
+
+def at_least_one(*names: str) -> list[dict[str, Any]]:
+    """One of these fields is given, and neither as null nor as an empty text."""
+    return [{"required": [name], "properties": {name: {"not": {"enum": [None, ""]}}}} for name in names]
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

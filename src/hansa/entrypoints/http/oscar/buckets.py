@@ -23,7 +23,12 @@ _LARGEST_BODY = 2**20
 _NAME = {"pattern": "^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$"}
 _KEY = {"pattern": "^[A-Za-z0-9_-][A-Za-z0-9_./-]{0,200}[A-Za-z0-9_-]$"}
 _LINK_SECONDS = {"minimum": 0, "maximum": 604_800}
-_HEADERS = {"propertyNames": {"pattern": "^[A-WYZa-wyz][A-Za-z0-9-]{0,60}$"}, "maxProperties": 20}
+_PRINTABLE = {"type": "string", "pattern": "^[ -~]{0,200}$"}
+_HEADERS = {
+    "propertyNames": {"pattern": "^[A-WYZa-wyz][A-Za-z0-9-]{0,60}$"},
+    "additionalProperties": _PRINTABLE,
+    "maxProperties": 20,
+}
 
 BucketName = Annotated[str, Path(description="The bucket's name", json_schema_extra=_NAME)]
 
@@ -39,7 +44,7 @@ class LinkBody(msgspec.Struct, frozen=True, kw_only=True):
     operation: Annotated[str, Meta(extra_json_schema={"enum": ["upload", "download"]})]
     expires_in: Annotated[int, Meta(extra_json_schema=_LINK_SECONDS)] = 0
     expires: Annotated[int, Meta(extra_json_schema=_LINK_SECONDS)] = 0  # what oscar-python calls it
-    content_type: Annotated[str, Meta(extra_json_schema={"pattern": "^[ -~]{0,200}$"})] = ""
+    content_type: Annotated[str, Meta(extra_json_schema=_PRINTABLE)] = ""
     extra_headers: Annotated[dict[str, str], Meta(extra_json_schema=_HEADERS)] = {}
 
 
@@ -93,7 +98,7 @@ _EXAMPLE = {"bucket_name": "photos", "visibility": "restricted", "allowed_users"
 @router.post(
     "/system/buckets",
     status_code=201,
-    responses=answers(201, 400, 401, 403),
+    responses=answers(201, 400, 401, 403, 409),
     openapi_extra=body_of(BucketBody, _EXAMPLE),
 )
 async def create_bucket(request: Request, app: AppDep, caller: CallerDep) -> Response:

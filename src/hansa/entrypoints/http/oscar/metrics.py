@@ -21,7 +21,7 @@ from hansa.services import Record
 
 router = APIRouter(tags=["metrics"], default_response_class=Response)
 
-_MOMENT = {"pattern": r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z$"}
+_MOMENT = {"pattern": r"^(20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z)?$"}
 _SERVICE = {"pattern": "^[a-z0-9]([a-z0-9-]{0,37}[a-z0-9])?$"}
 
 Start = Annotated[str, Query(description="RFC 3339; a day before the end if left out", json_schema_extra=_MOMENT)]

@@ -8,7 +8,7 @@ from msgspec import Meta
 from starlette.responses import Response
 
 from hansa.entrypoints.http.context import AppDep, CallerDep
-from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.openapi import answers, at_least_one, body_of, result
 from hansa.entrypoints.http.wire import JsonAnswer, convert, decode, read_body
 from hansa.identity import access
 from hansa.kernel import quantities
@@ -19,13 +19,12 @@ router = APIRouter(tags=["quotas"], default_response_class=Response)
 
 _LARGEST_BODY = 2**16
 _HYPHENATED = "ephemeral-storage"  # how the dashboard spells it
-_Amount = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,6}(m|k|Ki|Mi|Gi)?$"})]
-_Count = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{1,6}$"})]
+_Amount = Annotated[str, Meta(extra_json_schema={"pattern": "^([0-9]{1,6}(m|k|Ki|Mi|Gi)?)?$"})]
+_Count = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]{0,6}$"})]
 
-UserId = Annotated[
-    str,
-    Path(description="The user's full OIDC subject", json_schema_extra={"pattern": "^[A-Za-z0-9@._:-]{1,200}$"}),
-]
+_USER = {"pattern": "^[^/\\x00-\\x1f\\x7f-\\x9f]{1,255}$"}
+
+UserId = Annotated[str, Path(description="The user's full OIDC subject", json_schema_extra=_USER)]
 
 
 class VolumeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +86,11 @@ class QuotaShown(msgspec.Struct, frozen=True, kw_only=True):
     minio: BucketsShown
 
 
+def _with(group: str, *names: str) -> dict[str, Any]:
+    """The group is given, and something in it."""
+    return {"required": [group], "properties": {group: {"type": "object", "anyOf": at_least_one(*names)}}}
+
+
 @router.get("/system/quotas/user", responses=result(200, QuotaShown) | answers(401, 403))
 async def own_quota(app: AppDep, caller: CallerDep) -> Response:
     """What the signed-in user may have, and has."""
@@ -105,7 +109,15 @@ async def user_quota(app: AppDep, caller: CallerDep, user_id: UserId) -> Respons
 @router.put(
     "/system/quotas/user/{user_id}",
     responses=result(200, QuotaShown) | answers(400, 401, 403),
-    openapi_extra=body_of(QuotaBody, {"cpu": "4", "memory": "8Gi", "volumes": {"disk": "20Gi"}}),
+    openapi_extra=body_of(
+        QuotaBody,
+        {"cpu": "4", "memory": "8Gi", "volumes": {"disk": "20Gi"}},
+        anyOf=[
+            *at_least_one("cpu", "memory", "ephemeral_storage"),
+            _with("volumes", *VolumeLimits.__struct_fields__),
+            _with("minio", *BucketLimits.__struct_fields__),
+        ],
+    ),
 )
 async def change_quota(request: Request, app: AppDep, caller: CallerDep, user_id: UserId) -> Response:
     """Other limits for a user; what is left out stays as it is. A gpu limit needs another one beside it."""
