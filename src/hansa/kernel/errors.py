@@ -17,6 +17,7 @@ class Kind(Enum):
     NOT_FOUND = "not-found"
     CONFLICT = "conflict"
     TOO_LARGE = "too-large"
+    BAD_GATEWAY = "bad-gateway"  # another cluster or part behind us refused or failed
     UNAVAILABLE = "unavailable"  # a part we need is not there now; trying again may help
     INTERNAL = "internal"
 

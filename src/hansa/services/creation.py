@@ -13,7 +13,7 @@ import structlog
 
 from hansa.identity import Caller
 from hansa.kernel.errors import Forbidden, HansaError
-from hansa.services import orders, reading, validation
+from hansa.services import orders, reading, replicas, validation
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
 from hansa.services.ports import Record
@@ -33,8 +33,9 @@ _OWN_LABELS = (
 )
 
 
-async def create(room: Room, caller: Caller, definition: Service) -> Record:
-    """A new service, complete when it returns."""
+async def create(room: Room, caller: Caller, definition: Service, authorization: str = "") -> Record:
+    """A new service, complete when it returns: with all its replicas, if it has members. `authorization` is the
+    caller's own header, with which its members' clusters are asked."""
     service = validation.normalise(definition, room.rules())
     await _finish(room, service.name)
     if room.records.get(service.name) is not None:
@@ -47,6 +48,8 @@ async def create(room: Room, caller: Caller, definition: Service) -> Record:
     for bucket in buckets:
         room.buckets.check_usable(caller, bucket)
     public, secrets = take_out(service)
+    if replicas.expands(public):
+        secrets = await replicas.prepare(room, public, secrets, authorization)
     now = room.clock.now()
     record = Record(public, 1, "creating", False, (), now, now)
     async with room.changing(service.name):
@@ -54,7 +57,9 @@ async def create(room: Room, caller: Caller, definition: Service) -> Record:
         async with AsyncExitStack() as undo:
             undo.push_async_callback(room.records.remove, service.name)
             record = await _make_parts(room, caller, record, secrets, buckets, undo)
-            record = await room.records.replace(replace(record, phase="ready"), secrets, record.version)
+            operation = await replicas.deploy(room, record, authorization) if replicas.expands(public) else ""
+            ready = replace(record, phase="ready")
+            record = await room.records.replace(ready, secrets, record.version, commits=operation)
             undo.pop_all()
     await start_hosts(room, record)
     return record
@@ -102,8 +107,11 @@ async def _prepare_folders(room: Room, service: Service) -> None:
                 break
 
 
-async def update(room: Room, caller: Caller, definition: Service) -> Record:
-    """The new definition in place of the old; blanks in secrets mean "as it was"; token, owner and namespace stay."""
+async def update(
+    room: Room, caller: Caller, definition: Service, authorization: str = ""
+) -> tuple[Record, list[replicas.Failure]]:
+    """The new definition in place of the old; blanks in secrets mean "as it was"; token, owner and namespace stay.
+    Members follow as far as they can be reached; those that could not are returned and repaired later."""
     async with room.changing(definition.name):
         old = reading.owned(room, caller, definition.name)
         service = validation.normalise(definition, room.rules())
@@ -124,6 +132,8 @@ async def update(room: Room, caller: Caller, definition: Service) -> Record:
         for bucket in buckets:
             room.buckets.check_usable(caller, bucket)
         public, secrets = take_out(service, room.records.secrets(service.name))
+        if replicas.expands(public):
+            secrets = await replicas.prepare(room, public, secrets, authorization, probe=False)
         missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))
         made = tuple(dict.fromkeys((*old.made_buckets, *missing)))
         new_folders = [folder for folder in input_folders(service) if folder not in input_folders(before)]
@@ -138,17 +148,24 @@ async def update(room: Room, caller: Caller, definition: Service) -> Record:
         if room.webhook is not None and new_folders:
             await room.webhook.register(service.name, service.token, input_folders(service))
     await start_hosts(room, record)
-    return record
+    return record, await replicas.spread(room, record, authorization)
 
 
-async def delete(room: Room, caller: Caller, name: str) -> None:
-    """The service with its jobs, logs, processes and the buckets its creation made."""
+async def delete(
+    room: Room, caller: Caller, name: str, authorization: str = "", *, workers_too: bool = True
+) -> list[replicas.Failure]:
+    """The service with its jobs, logs, processes and the buckets its creation made, and the workers of its members
+    unless they are to be kept; a member out of reach is tidied up later."""
+    failures: list[replicas.Failure] = []
     async with room.changing(name):
         record = reading.owned(room, caller, name)
+        if workers_too and replicas.expands(record.service) and record.service.federation is not None:
+            failures = await replicas.remove_workers(room, record, record.service.federation.members, authorization)
         record = await room.records.replace(
             replace(record, phase="deleting"), room.records.secrets(name), record.version
         )
         await _finish_delete(room, record)
+    return failures
 
 
 async def _finish_delete(room: Room, record: Record) -> None:
@@ -226,7 +243,10 @@ async def set_running(room: Room, caller: Caller, name: str, *, running: bool) -
 
 
 def input_folders(service: Service) -> list[tuple[str, str]]:
-    """(bucket, folder) pairs whose uploads start jobs, with the copies that USER isolation makes."""
+    """(bucket, folder) pairs whose uploads start jobs, with the copies that USER isolation makes. A worker's data
+    lives at its origin, which hands it jobs: its folders here mean nothing."""
+    if service.is_worker:
+        return []
     folders = [split_path(io.path) for io in service.input if provider_of(io)[0] == "minio"]
     if service.isolated_by_user:
         folders += [(bucket, folder) for bucket in service.bucket_list for _, folder in folders[:1]]
@@ -235,7 +255,7 @@ def input_folders(service: Service) -> list[tuple[str, str]]:
 
 def _own_buckets(room: Room, service: Service) -> tuple[str, ...]:
     """The buckets in our own store that a service reads or writes."""
-    if ORIGIN_CLUSTER in service.annotations and service.is_worker:
+    if service.is_worker:
         return ()  # its data lives at the origin
     ours = room.rules().default_provider.get("endpoint")
     paths = []

@@ -40,8 +40,11 @@ class Services(Protocol):
         """Raises `ServiceExists` if the name is taken."""
         ...
 
-    async def replace(self, record: Record, secrets: Mapping[str, str], expected_version: int) -> Record:
-        """Raises `ServiceBusy` if somebody else was quicker. Returns the record with its new version."""
+    async def replace(
+        self, record: Record, secrets: Mapping[str, str], expected_version: int, *, commits: str = ""
+    ) -> Record:
+        """Raises `ServiceBusy` if somebody else was quicker. Returns the record with its new version. `commits` is an
+        operation that succeeds in the same transaction; `ServiceBusy` too if it is being taken back already."""
         ...
 
     async def remove(self, name: str) -> None: ...

@@ -1,16 +1,39 @@
 """Everything the actions of this room work with, gathered once by `bootstrap`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from hansa.kernel.clock import Clock
 from hansa.services.dispatch import Dispatcher
+from hansa.services.peers import Credentials, Peers
 from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, Services, SyncHost
+from hansa.services.operation import Operations
+from hansa.services.service import Service
 from hansa.services.validation import Rules
 from hansa.storage import Buckets, ObjectStore, People, Volumes
+
+
+class Keyring(Protocol):
+    """What we show to other clusters, best first; never shown to anybody else."""
+
+    async def credentials(self, service: Service, cluster_id: str, *, caller: str = "") -> list[Credentials]:
+        """For calls about this service to that cluster; `caller` is the Authorization header of a request under way."""
+        ...
+
+    async def offered(
+        self, service: Service, secrets: Mapping[str, str], cluster_id: str, *, caller: str = ""
+    ) -> list[Credentials]:
+        """The same for a service that is not kept yet, with the secrets it came with."""
+        ...
+
+    async def keep(self, service: str, caller: str) -> Mapping[str, str]:
+        """What must be kept, sealed, to finish an operation on this service after a crash."""
+        ...
+
+    async def from_kept(self, kept: Mapping[str, str], cluster_id: str) -> list[Credentials]: ...
 
 
 class Ledger(Protocol):
@@ -53,6 +76,11 @@ class Room:
     services_namespace: str
     dispatcher: Dispatcher
     groups: tuple[str, ...] = ()  # those the cluster serves; a user's first one is their services' `vo`
+    cluster_id: str
+    own_endpoint: str  # how other clusters reach this manager
+    peers: Peers
+    keyring: Keyring
+    operations: Operations
     webhook: "Webhook | None" = None
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 

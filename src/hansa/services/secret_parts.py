@@ -12,6 +12,9 @@ from hansa.services.service import ClusterRef, Environment, Service
 
 HIDDEN = "hidden"  # what OSCAR shows in place of the cluster's own keys
 REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a secret, known to the manager alone
+GROUP_KEY = "hansa.group-key"  # shared by the managers of one federation, never by their jobs
+_OURS = (REFRESH_TOKEN, GROUP_KEY)
+_ENVIRONMENT = "environment.secrets."
 _PROVIDER_SECRETS = frozenset({"access_key", "secret_key", "password", "token", "refresh_token"})
 
 
@@ -22,11 +25,14 @@ def take_out(service: Service, known: Mapping[str, str] | None = None) -> tuple[
 
     def keep(path: str, value: str) -> None:
         kept = known.get(path, "") if value in ("", HIDDEN) else value
-        if kept or path.startswith("environment."):
+        if kept or path.startswith(_ENVIRONMENT):
             secrets[path] = kept
 
+    for key in _OURS:  # these stay until they are replaced or revoked, also when a client leaves them out
+        if kept := known.get(_ENVIRONMENT + key):
+            secrets[_ENVIRONMENT + key] = kept
     for key, value in service.environment.secrets.items():
-        keep(f"environment.secrets.{key}", value)
+        keep(_ENVIRONMENT + key, value)
     providers: dict[str, dict[str, dict[str, object]]] = {}
     for kind, by_id in service.storage_providers.items():
         for ident, config in by_id.items():
@@ -43,7 +49,8 @@ def take_out(service: Service, known: Mapping[str, str] | None = None) -> tuple[
         keep(f"clusters.{ident}.auth_password", cluster.auth_password)
         clusters[ident] = msgspec.structs.replace(cluster, auth_password="")
     environment = Environment(
-        variables=service.environment.variables, secrets=dict.fromkeys(service.environment.secrets, "")
+        variables=service.environment.variables,
+        secrets={key: "" for key in service.environment.secrets if key != GROUP_KEY},
     )
     public = msgspec.structs.replace(service, environment=environment, storage_providers=providers, clusters=clusters)
     return public, secrets
@@ -51,10 +58,8 @@ def take_out(service: Service, known: Mapping[str, str] | None = None) -> tuple[
 
 def for_script(secrets: Mapping[str, str]) -> dict[str, str]:
     """What a script sees as variables: what its owner asked for, never the refresh token."""
-    prefix = "environment.secrets."
-    asked = {path.removeprefix(prefix): value for path, value in secrets.items() if path.startswith(prefix)}
-    asked.pop(REFRESH_TOKEN, None)
-    return asked
+    asked = {path.removeprefix(_ENVIRONMENT): text for path, text in secrets.items() if path.startswith(_ENVIRONMENT)}
+    return {key: text for key, text in asked.items() if key not in _OURS}
 
 
 def providers_with_keys(service: Service, secrets: Mapping[str, str]) -> dict[str, dict[str, dict[str, object]]]:

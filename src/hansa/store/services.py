@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from hansa.identity import Vault
 from hansa.services import Record, Service, ServiceBusy, ServiceExists, ServiceNotFound
 from hansa.store.database import Database
+from hansa.store.operations import commit_operation
 from hansa.store.tables import services as table
 from hansa.store.upsert import upsert
 
@@ -70,12 +71,16 @@ class ServiceStore:
         self._unsure.discard(name)
         self._sealed[name] = sealed
 
-    async def replace(self, record: Record, secrets: Mapping[str, str], expected_version: int) -> Record:
+    async def replace(
+        self, record: Record, secrets: Mapping[str, str], expected_version: int, *, commits: str = ""
+    ) -> Record:
         name = record.service.name
         fresh = replace(record, version=expected_version + 1)
         sealed = self._vault.seal(dict(secrets))
 
         def update(connection: sa.Connection) -> int:
+            if commits and not commit_operation(connection, commits, fresh.updated):
+                return 0
             statement = table.update().where(table.c.name == name, table.c.version.in_(versions))
             return connection.execute(statement.values(sealed=sealed, **_values(fresh))).rowcount
 

@@ -1,6 +1,6 @@
 """Answers in OSCAR's shapes that more than one route gives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from hansa import services
 from hansa.kernel import clock
 from hansa.services import Deployment, Job, Record, Service, Services
+from hansa.services.replicas import Failure
 
 
 def summary(state: Deployment) -> dict[str, Any]:
@@ -30,6 +31,11 @@ def deployment(state: Deployment, service: Service) -> dict[str, Any]:
     if service.namespace:
         shown["namespace"] = service.namespace
     return shown | summary(state)
+
+
+def warnings(failures: Sequence[Failure]) -> str:
+    """OSCAR's words for a change that did not reach every member."""
+    return f"Updated with federation warnings: [{'; '.join(f'{one.member}: {one.reason}' for one in failures)}]"
 
 
 def job(one: Job) -> dict[str, Any]:

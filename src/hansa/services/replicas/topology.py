@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from hansa.services.errors import BadService
-from hansa.services.secret_parts import REFRESH_TOKEN, providers_with_keys
+from hansa.services.secret_parts import GROUP_KEY, REFRESH_TOKEN, providers_with_keys
 from hansa.services.service import (
     FEDERATION_WORKER,
     ORIGIN_CLUSTER,
@@ -27,7 +27,6 @@ from hansa.services.service import (
 
 OPERATION = "hansa/operation"  # annotation: which operation made or changed this worker last
 DEFINITION = "hansa/definition"  # annotation: fingerprint of the coordinator's definition it was made from
-GROUP_KEY = "hansa.group-key"  # secret shared by the managers of a mesh or tree, never by their jobs
 _ENVIRONMENT = "environment.secrets."
 
 

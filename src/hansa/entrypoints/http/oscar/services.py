@@ -9,7 +9,7 @@ from starlette.responses import Response
 from hansa.entrypoints.http import render
 from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, truthy
 from hansa.entrypoints.http.openapi import answers, body_of
-from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
+from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, decode, read_body
 from hansa.identity import looks_like_service_token, service_caller
 from hansa.kernel import clock, names
 from hansa.kernel.errors import Unauthenticated
@@ -36,7 +36,7 @@ _EXAMPLE = {
 async def create(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new service with its buckets; ready for jobs when this answers."""
     definition = decode(await read_body(request, app.settings.http.body_limit), Service)
-    await creation.create(app.room, caller, definition)
+    await creation.create(app.room, caller, definition, request.headers.get("authorization", ""))
     return Response(status_code=201)
 
 
@@ -50,7 +50,9 @@ async def update(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new definition of an existing service; blank secrets stay as they were."""
     definition = decode(await read_body(request, app.settings.http.body_limit), Service)
     names.service(definition.name)
-    await creation.update(app.room, caller, definition)
+    _, failures = await creation.update(app.room, caller, definition, request.headers.get("authorization", ""))
+    if failures:
+        return TextAnswer(render.warnings(failures))
     return Response(status_code=204)
 
 
@@ -73,9 +75,12 @@ async def read(app: AppDep, views: ViewsDep, caller: CallerDep, name: str, inclu
 
 
 @router.delete("/system/services/{name}", status_code=204, responses=answers(204, 400, 401, 403, 404, 503))
-async def delete(app: AppDep, caller: CallerDep, name: str) -> Response:
-    """The service with its jobs, logs and the buckets it brought."""
-    await creation.delete(app.room, caller, name)
+async def delete(request: Request, app: AppDep, caller: CallerDep, name: str, workers: str = "") -> Response:
+    """The service with its jobs, logs and the buckets it brought. The workers of its federation go too, unless
+    `workers=keep`; those out of reach now are removed later."""
+    authorization = request.headers.get("authorization", "")
+    workers_too = workers.strip().lower() != "keep"
+    await creation.delete(app.room, caller, name, authorization, workers_too=workers_too)
     return Response(status_code=204)
 
 

@@ -1,0 +1,63 @@
+"""The federated part of a create, in the order the user sees it: may I, then everywhere, else nowhere."""
+
+import secrets as randomness
+from collections.abc import Mapping
+
+from hansa.kernel.errors import HansaError
+from hansa.services.errors import BadService
+from hansa.services.ports import Record
+from hansa.services.replicas import expansion, topology
+from hansa.services.replicas.expansion import FederationFailed
+from hansa.services.room import Room
+from hansa.services.secret_parts import GROUP_KEY, REFRESH_TOKEN
+from hansa.services.service import Service
+
+_TOKEN = f"environment.secrets.{REFRESH_TOKEN}"
+_KEY = f"environment.secrets.{GROUP_KEY}"
+
+
+def expands(service: Service) -> bool:
+    """Whether this very service has replicas to make: a worker never expands again."""
+    return not service.is_worker and bool(topology.oscar_members(service.federation))
+
+
+async def prepare(
+    room: Room, service: Service, secrets: Mapping[str, str], authorization: str, *, probe: bool = True
+) -> dict[str, str]:
+    """Checks all that can be checked before anything is changed; returns the secrets the federation needs."""
+    topology.check(service)
+    if not secrets.get(_TOKEN):
+        lacking = [
+            member.key
+            for member in topology.oscar_members(service.federation)
+            if not secrets.get(f"clusters.{member.cluster_id}.auth_password")
+        ]
+        if lacking:
+            raise BadService(
+                "a federation needs environment.secrets.refresh_token",
+                hint="or auth_user and auth_password in clusters for: " + ", ".join(lacking),
+            )
+    for member in topology.oscar_members(service.federation):
+        expansion.peer_of(room, service, member.cluster_id)  # refuses clusters nobody told us to trust
+    if probe:
+        await expansion.probe(room, service, secrets, authorization)
+    return {**secrets, _KEY: secrets.get(_KEY) or randomness.token_hex(32)}
+
+
+async def deploy(room: Room, record: Record, authorization: str) -> str:
+    """All replicas in place: returns the operation to commit. Otherwise everything is taken back first."""
+    operation = await expansion.begin(room, record, authorization)
+    try:
+        return (await expansion.apply(room, record, operation, authorization)).id
+    except BaseException as error:
+        current = await room.operations.get(operation.id) or operation
+        after = await expansion.undo(room, current)
+        if not isinstance(error, HansaError):
+            raise
+        left = [f"{one.key}: {one.error}" for one in after.plan if not one.undone]
+        if left:
+            text = f"Federation failed: {error.message}; rollback errors: {'; '.join(left)}"
+            hint = f"the rollback goes on by itself; see /v1/operations/{operation.id}"
+        else:
+            text, hint = f"Federation failed; rollback completed: {error.message}", error.hint
+        raise FederationFailed(text, hint=hint, operation=operation.id) from error

@@ -1,0 +1,262 @@
+"""Brings a definition to every member: all of them, or nothing of ours left anywhere.
+
+Members are handled in parallel, each in this order: read what is there, write that into the plan, create or change
+it. `undo` puts back exactly what the plan says, and only where our mark still stands, so what somebody else made or
+changed meanwhile is never touched. It may be repeated until every member has answered.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from hansa.kernel import errors
+from hansa.kernel.errors import HansaError
+from hansa.services.peers import Credentials, Peer, PeerRefused
+from hansa.services.ports import Record
+from hansa.services.replicas import topology
+from hansa.services.operation import Operation, Touched, new_id
+from hansa.services.replicas.topology import Worker
+from hansa.services.room import Room
+from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SERVICE, Member, Service
+
+T = TypeVar("T")
+_log = structlog.get_logger("hansa.replicas")
+_REFUSED_US = (401, 403)
+
+
+class FederationFailed(errors.HansaError):
+    """A federated change could not be brought to every member and was taken back."""
+
+    code, kind = "federation.failed", errors.Kind.BAD_GATEWAY
+
+
+class NotOurWorker(errors.Conflict):
+    """A member's cluster has a service of that name which is not a replica of this federation."""
+
+    code = "federation.not-our-worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    member: str
+    reason: str
+
+
+def fingerprint(service: Service) -> str:
+    """Changes whenever a worker would have to change."""
+    bare = msgspec.structs.replace(service, labels={}, owner="", namespace="", vo="")
+    return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()[:16]
+
+
+async def begin(room: Room, record: Record, caller_authorization: str) -> Operation:
+    """The durable record of what is about to happen; nothing was touched yet."""
+    service = record.service
+    now = room.clock.now()
+    kept = await room.keyring.keep(service.name, caller_authorization)
+    operation = Operation(new_id(), "create", service.name, service.owner, "applying", (), kept, now, now)
+    await room.operations.add(operation)
+    return operation
+
+
+async def probe(room: Room, service: Service, secrets: Mapping[str, str], caller_authorization: str) -> None:
+    """Does every target accept the caller's credentials? Asked before anything is changed anywhere."""
+    members = topology.oscar_members(service.federation)
+    failures = await each(
+        members,
+        lambda member: _probe_one(room, service, secrets, member, caller_authorization),
+        lambda member: member.key,
+    )
+    if failures:
+        said = "; ".join(f"{one.member}: {one.reason}" for one in failures)
+        raise errors.Unauthenticated(
+            f"federation auth failed: {said}", hint="every member's cluster must accept your own credentials"
+        )
+
+
+async def _probe_one(
+    room: Room, service: Service, secrets: Mapping[str, str], member: Member, caller_authorization: str
+) -> None:
+    peer = peer_of(room, service, member.cluster_id)
+    known = await room.keyring.offered(service, secrets, member.cluster_id, caller=caller_authorization)
+    await as_somebody(
+        known,
+        lambda credentials: peer.read(member.service_name, credentials),
+    )
+
+
+async def apply(room: Room, record: Record, operation: Operation, caller_authorization: str) -> Operation:
+    """Every member has its worker when this returns; raises `FederationFailed` naming every member that has not."""
+    service = record.service
+    workers = topology.expand(
+        service,
+        room.records.secrets(service.name),
+        operation=operation.id,
+        fingerprint=fingerprint(service),
+        own_endpoint=room.own_endpoint,
+    )
+    planning = _Planning(room, operation)
+    failures = await each(
+        workers,
+        lambda worker: _deploy(room, service, worker, planning, caller_authorization),
+        lambda worker: worker.member.key,
+    )
+    if failures:
+        raise FederationFailed(
+            "; ".join(f"{one.member}: {one.reason}" for one in failures), failed=[one.member for one in failures]
+        )
+    return planning.operation
+
+
+class _Planning:
+    """Writes what was there before a member is touched; many members share one row."""
+
+    def __init__(self, room: Room, operation: Operation) -> None:
+        self._room = room
+        self._turn = asyncio.Lock()
+        self.operation = operation
+
+    async def note(self, touched: Touched) -> None:
+        async with self._turn:
+            fresh = replace(self.operation.with_member(touched), updated=self._room.clock.now())
+            if not await self._room.operations.save(fresh, expected="applying"):
+                raise errors.Conflict("this operation is being taken back")
+            self.operation = fresh
+
+
+async def _deploy(room: Room, origin: Service, worker: Worker, planning: _Planning, caller_authorization: str) -> None:
+    member, definition = worker.member, worker.definition
+    peer = peer_of(room, origin, member.cluster_id)
+    known = await room.keyring.credentials(origin, member.cluster_id, caller=caller_authorization)
+
+    async def put(credentials: Credentials) -> None:
+        before = await peer.read(member.service_name, credentials)
+        if before is not None:
+            require_ours(before, origin, member)
+        touched = Touched(member.cluster_id, peer.address.endpoint, member.service_name, before)
+        await planning.note(touched)
+        if before is None:
+            await peer.create(definition, credentials)
+        else:
+            await peer.update(definition, credentials)
+
+    await as_somebody(known, put)
+
+
+def require_ours(definition: dict[str, Any], origin: Service, member: Member) -> None:
+    """A service somebody else made under that name is never changed."""
+    if not _is_worker_of(definition, origin.cluster_id, origin.name):
+        raise NotOurWorker(
+            f"{member.cluster_id} has a service {member.service_name} of its own",
+            hint="choose another service_name for this member",
+        )
+
+
+def _is_worker_of(definition: dict[str, Any], cluster_id: str, service: str) -> bool:
+    marks = definition.get("annotations") or {}
+    return (marks.get(FEDERATION_WORKER), marks.get(ORIGIN_CLUSTER), marks.get(ORIGIN_SERVICE)) == (
+        "true",
+        cluster_id,
+        service,
+    )
+
+
+async def undo(room: Room, operation: Operation) -> Operation:
+    """Puts every touched member back; returns the operation with what is done and what is still to do."""
+    if operation.state == "applying":
+        fresh = replace(operation, state="undoing", updated=room.clock.now())
+        if not await room.operations.save(fresh, expected="applying"):
+            current = await room.operations.get(operation.id)
+            if current is None or current.state != "undoing":
+                return current or operation
+            fresh = current
+        operation = fresh
+    results = await asyncio.gather(*(_undo_one(room, operation, one) for one in operation.plan))
+    plan = tuple(results)
+    done = all(one.undone for one in plan)
+    state = "undone" if done else "undoing"
+    kept = {} if done else operation.kept  # credentials stay no longer than they are needed
+    after = replace(operation, plan=plan, state=state, kept=kept, updated=room.clock.now())
+    await room.operations.save(after, expected="undoing")
+    return after
+
+
+async def _undo_one(room: Room, operation: Operation, touched: Touched) -> Touched:
+    if touched.undone:
+        return touched
+    try:
+        peer = room.peers.find(touched.cluster_id, touched.endpoint)
+        known = await room.keyring.from_kept(operation.kept, touched.cluster_id)
+        await as_somebody(known, lambda credentials: _put_back(room, peer, operation, touched, credentials))
+    except HansaError as error:
+        return replace(touched, error=error.message)
+    return replace(touched, undone=True, error="")
+
+
+async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touched, credentials: Credentials) -> None:
+    present = await peer.read(touched.service_name, credentials)
+    if present is None:
+        return
+    if operation.kind == "remove":
+        ours = _is_worker_of(present, room.cluster_id, operation.subject)
+    else:
+        ours = (present.get("annotations") or {}).get(topology.OPERATION) == operation.id
+    if not ours:
+        return  # we never got there, or somebody changed it after us
+    if touched.before is None:
+        await peer.remove(touched.service_name, credentials)
+    else:
+        await peer.put_back(touched.before, credentials)
+
+
+async def recover(room: Room) -> int:
+    """Takes back what a crash cut short; returns how many operations are still open. Called at start and by a loop."""
+    still_open = 0
+    for operation in await room.operations.open():
+        after = await undo(room, operation)
+        if after.state == "undone":
+            _log.info("taken back after a restart", operation=operation.id, service=operation.subject)
+        elif after.state == "undoing":
+            still_open += 1
+    return still_open
+
+
+def peer_of(room: Room, origin: Service, cluster_id: str) -> Peer:
+    named = origin.clusters.get(cluster_id)
+    return room.peers.find(cluster_id, named.endpoint if named else "")
+
+
+async def as_somebody(known: list[Credentials], call: Callable[[Credentials], Awaitable[T]]) -> T:
+    """Tries credentials in order until one is accepted."""
+    last: PeerRefused | None = None
+    for credentials in known:
+        try:
+            return await call(credentials)
+        except PeerRefused as error:
+            if error.status not in _REFUSED_US:
+                raise
+            last = error
+    if last is not None:
+        raise last
+    raise errors.Unauthenticated(
+        "no credentials for this cluster",
+        hint="give environment.secrets.refresh_token, or auth_user and auth_password in clusters",
+    )
+
+
+async def each(
+    items: list[T] | tuple[T, ...], call: Callable[[T], Awaitable[object]], name: Callable[[T], str]
+) -> list[Failure]:
+    """All at once; one that fails says why and harms no other."""
+    outcomes = await asyncio.gather(*(call(item) for item in items), return_exceptions=True)
+    failures: list[Failure] = []
+    for item, outcome in zip(items, outcomes, strict=True):
+        if isinstance(outcome, HansaError):
+            failures.append(Failure(name(item), outcome.message))
+        elif isinstance(outcome, BaseException):
+            raise outcome
+    return failures

@@ -1,0 +1,79 @@
+"""Best effort towards members that already belong: bring them the current definition, or take their worker away.
+
+Unlike a create nothing is taken back: a member that cannot be reached is reported, stays in the list, and is brought
+up to date by the next pass of `drift`. Healthy members are never harmed by a sick one.
+"""
+
+from collections.abc import Iterable
+
+from hansa.services.peers import Credentials
+from hansa.services.ports import Record
+from hansa.services.replicas import expansion, topology
+from hansa.services.replicas.expansion import Failure
+from hansa.services.operation import Operation, Touched, new_id
+from hansa.services.replicas.topology import Worker
+from hansa.services.room import Room
+from hansa.services.service import Member, Service
+
+
+async def spread(
+    room: Room, record: Record, caller_authorization: str, only: frozenset[str] | None = None
+) -> list[Failure]:
+    """The coordinator's definition at all its members (or those named); returns who could not be reached and why."""
+    service = record.service
+    if service.is_worker or not topology.oscar_members(service.federation):
+        return []
+    workers = topology.expand(
+        service,
+        room.records.secrets(service.name),
+        operation=f"v{record.version}",
+        fingerprint=expansion.fingerprint(service),
+        own_endpoint=room.own_endpoint,
+    )
+    chosen = [worker for worker in workers if only is None or worker.member.key in only]
+    return await expansion.each(
+        chosen,
+        lambda worker: _put(room, service, worker, caller_authorization),
+        lambda worker: worker.member.key,
+    )
+
+
+async def _put(room: Room, origin: Service, worker: Worker, caller_authorization: str) -> None:
+    member = worker.member
+    peer = expansion.peer_of(room, origin, member.cluster_id)
+    known = await room.keyring.credentials(origin, member.cluster_id, caller=caller_authorization)
+
+    async def put(credentials: Credentials) -> None:
+        present = await peer.read(member.service_name, credentials)
+        if present is None:
+            await peer.create(worker.definition, credentials)
+            return
+        expansion.require_ours(present, origin, member)
+        await peer.update(worker.definition, credentials)
+
+    await expansion.as_somebody(known, put)
+
+
+async def remove_workers(
+    room: Room, record: Record, members: Iterable[Member], caller_authorization: str
+) -> list[Failure]:
+    """Deletes the workers of these members, if they are ours. What is out of reach now is tried again by a loop."""
+    service = record.service
+    plan = tuple(
+        Touched(
+            member.cluster_id,
+            expansion.peer_of(room, service, member.cluster_id).address.endpoint,
+            member.service_name,
+            None,
+        )
+        for member in members
+        if member.type.lower() == "oscar"
+    )
+    if not plan:
+        return []
+    now = room.clock.now()
+    kept = await room.keyring.keep(service.name, caller_authorization)
+    operation = Operation(new_id(), "remove", service.name, service.owner, "undoing", plan, kept, now, now)
+    await room.operations.add(operation)
+    after = await expansion.undo(room, operation)
+    return [Failure(one.key, one.error) for one in after.plan if not one.undone]
