@@ -1,5 +1,6 @@
 """One running manager, as the doors see it: the rooms, and what only the whole can tell."""
 
+import asyncio
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from hansa.store import Database, Facts
 _log = structlog.get_logger("hansa")
 ALLOWED_IMAGES = "allowed_image_repositories"
 _MOST_NOTES = 100_000
+_FINISH_EVERY = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +38,7 @@ class App:
     usage: resources.Usage
     facts: Facts
     open_store: s3.OpenStore
+    register: storage.BucketRegister
     accounting: storage.Accounting
     admission: resources.Admission
     node: local.LocalNode
@@ -60,11 +63,13 @@ class App:
     async def missing_parts(self) -> list[str]:
         """What does not answer now, in words."""
         missing: list[str] = []
-        for part, check in {"database": self._check_database, "object store": self.open_store.store.check}.items():
-            try:
-                await check()
-            except errors.HansaError as error:
+        checks = {"database": self._check_database(), "object store": self.open_store.store.check()}
+        found = await asyncio.gather(*checks.values(), return_exceptions=True)
+        for part, error in zip(checks, found, strict=True):
+            if isinstance(error, errors.HansaError):
                 missing.append(f"{part}: {error.message}")
+            elif error is not None:
+                raise error
         return missing
 
     async def _check_database(self) -> None:
@@ -103,17 +108,33 @@ class App:
 
     async def write_notes(self) -> None:
         batch, self._notes = self._notes, []
-        await self.room.jobs.note(batch)
+        try:
+            await self.room.jobs.note(batch)
+        except errors.Temporary:
+            self._notes = batch + self._notes
+            raise
 
     async def repair_store(self) -> None:
-        """After every restart of the embedded store its users and buckets are made sure of."""
+        """Its users and buckets are made sure of at the start, after every restart of the embedded store, and while
+        a bucket is half-made or half-removed because the store was away."""
         seen = 0
         while True:
             for refused in await self.buckets.converge():
                 _log.warning("the store refused", what=refused)
-            if self.open_store.embedded is None:
-                return
-            seen = await self.open_store.embedded.restarted(seen)
+            seen = await self._store_wants_repair(seen)
+
+    async def _store_wants_repair(self, seen: int) -> int:
+        """Returns when there is something to repair, with how often the embedded store had been started."""
+        embedded = self.open_store.embedded
+        while True:
+            try:
+                async with asyncio.timeout(_FINISH_EVERY):
+                    if embedded is not None:
+                        return await embedded.restarted(seen)
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                if any(bucket.phase != "ready" for bucket in self.register):
+                    return seen
 
 
 def default_provider(address: storage.StoreAddress) -> dict[str, Any]:

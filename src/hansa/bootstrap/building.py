@@ -281,6 +281,7 @@ async def _build(ground: _Ground) -> App:
         usage=resources.Usage(usage),
         facts=facts,
         open_store=open_store,
+        register=keeping.register,
         accounting=keeping.accounting,
         admission=admission,
         node=node,
@@ -292,6 +293,7 @@ async def _build(ground: _Ground) -> App:
     await records.load()
     await keeping.load()
     await _take_up(room)
+    await _clear_work(room, ground.data / "work")
     _watch(telemetry, app)
     return app
 
@@ -304,6 +306,16 @@ async def _take_up(room: Room) -> None:
         if record.phase == "ready" and record.service.exposed:
             await services.creation.start_hosts(room, record)
     await services.creation.settle_workers(room)
+
+
+async def _clear_work(room: Room, work: Path) -> None:
+    """Folders of runs that had ended, and were not taken away any more when the manager died."""
+    if not work.is_dir():
+        return
+    needed = {waiting.name for waiting in await room.jobs.waiting()}
+    for folder in work.iterdir():
+        if not folder.name.startswith(".") and folder.name not in needed:
+            await room.job_host.discard(folder.name)
 
 
 def _watch(telemetry: Telemetry, app: App) -> None:

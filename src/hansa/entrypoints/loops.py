@@ -11,11 +11,12 @@ import structlog
 
 from hansa.bootstrap import App
 from hansa.kernel.errors import HansaError
-from hansa.services import history
+from hansa.services import creation, history
 
 _log = structlog.get_logger("hansa.loops")
 _PURGE_EVERY = 60.0
 _NOTE_EVERY = 0.5
+_FINISH_EVERY = 10.0
 _BACK_OFF = (0.5, 1.0, 2.0, 5.0, 15.0)
 
 
@@ -50,12 +51,18 @@ async def running(app: App) -> AsyncIterator[None]:
             await asyncio.sleep(_NOTE_EVERY)
             await app.write_notes()
 
+    async def finish_services() -> None:
+        while True:
+            await asyncio.sleep(_FINISH_EVERY)
+            await creation.recover(app.room)
+
     work: dict[str, Callable[[], Awaitable[None]]] = {
         "jobs": app.room.dispatcher.work,
         "uploads": app.uploads.work,
         "purge": purge,
         "notes": write_notes,
         "store repair": app.repair_store,
+        "unfinished services": finish_services,
     }
     tasks = [asyncio.create_task(_supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:

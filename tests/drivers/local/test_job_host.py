@@ -145,7 +145,8 @@ class TestWhatAScriptLeaves:
         self, host: LocalJobHost, home: Path, bucket: str
     ) -> None:
         job = order(
-            'cd "$TMP_OUTPUT_DIR"; i=0; while [ $i -lt 1100 ]; do mkdir d; cd d; i=$((i+1)); done; echo x > x',
+            'cd "$TMP_OUTPUT_DIR"; steps=$(printf "d/%.0s" $(seq 200)); '
+            'for i in 1 2 3 4 5 6; do mkdir -p "$steps"; cd "$steps"; done; echo x > x',
             output=to(bucket),
             cpu=2000,
         )

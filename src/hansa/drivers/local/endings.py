@@ -3,7 +3,11 @@
 from hansa.drivers.local.launch import Exit, Launch
 from hansa.kernel import quantities
 
-_KNOWN = {126: "the script could not be run", 127: "a command was not found"}
+_KNOWN = {
+    126: "the script could not be run",
+    127: "a command was not found",
+    137: "signal 9, as when memory runs out",
+}
 
 
 def succeeded(exit: Exit) -> bool:
@@ -24,7 +28,6 @@ def in_words(exit: Exit, launch: Launch) -> str:
             return "it was stopped"
         case "lost":
             return "the sandbox it ran in died"
-    known = _KNOWN.get(exit.code or 0, "")
-    if exit.code is not None and exit.code > 128:
-        known = f"signal {exit.code - 128}"
+    code = exit.code or 0
+    known = _KNOWN.get(code, f"signal {code - 128}" if code > 128 else "")
     return f"exit code {exit.code}" + (f" ({known})" if known else "")

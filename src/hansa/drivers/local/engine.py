@@ -75,17 +75,17 @@ class Engine:
         workdir: Workdir,
         *,
         id: str,
-        argv: tuple[str, ...] = (),
+        argv: tuple[str, ...] | None = None,
         seconds: float = math.inf,
         network: Network | None = None,
         hold: bool = False,
     ) -> Launch:
-        """`argv` is the script behind its call unless given."""
+        """`argv` is the script behind its call unless given; an empty one is the image's own program."""
         places = self.places(workdir)
         mount = order.service.mount.path
         return Launch(
             id=id,
-            argv=argv or environment.command(places),
+            argv=environment.command(places) if argv is None else argv,
             env=environment.service_variables(order, places, self.node),
             workdir=workdir.job,
             cpu=order.cpu,

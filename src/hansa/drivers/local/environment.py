@@ -22,6 +22,7 @@ from hansa.services import events
 JOB = "/job"
 CONFIG = "/oscar/config"
 _CALL = ".call"
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times quicker, where it is built in
 _LONGEST_NAME = 200  # bytes; a file system takes 255
 
 
@@ -114,7 +115,7 @@ def definition_text(service: services.Service) -> str:
         cluster["auth_password"] = ""
     for member in (tree["federation"] or {}).get("members", ()):
         member["headers"] = dict.fromkeys(member["headers"] or {}, "")
-    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
+    return yaml.dump(tree, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
 
 
 # What a provider's configuration may show; anything we do not know could be a key.

@@ -15,6 +15,7 @@ from hansa import services
 from hansa.drivers.local import endings, health
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_logs import LineCutter
+from hansa.drivers.local.launch import Exit
 from hansa.drivers.local.runtime import Process, follow, put_down
 from hansa.kernel import errors
 
@@ -49,15 +50,9 @@ class RecentLines:
     def __init__(self) -> None:
         self._lines: deque[services.LogLine] = deque(maxlen=_KEPT_LINES)
 
-    def stream(self) -> Callable[[bytes], None]:
-        """A place for one instance to print to; its half lines do not mix with those of others."""
-        cutter = LineCutter(_LONGEST_LINE)
-
-        def hear(data: bytes) -> None:
-            for line in cutter.feed(data):
-                self._add(line.decode(errors="replace"))
-
-        return hear
+    def add(self, lines: list[bytes]) -> None:
+        for line in lines:
+            self._add(line.decode(errors="replace"))
 
     def say(self, text: str) -> None:
         self._add(f"hansa: {text}")
@@ -100,11 +95,11 @@ class Instance:
 
     async def _live(self, changed: Callable[[], None]) -> str:
         await self._engine.prepare(self._order, self._workdir)
-        places = self._engine.places(self._workdir)
-        argv = ("/bin/sh", places.script)
+        own_program = self._order.service.expose.default_command and self._engine.runtime.images
+        argv = () if own_program else ("/bin/sh", self._engine.places(self._workdir).script)
         launch = self._engine.launch(self._order, self._workdir, id=self.id, argv=argv, network="own")
         process = self._process = await self._engine.start(launch, self._order)
-        hearing = asyncio.create_task(follow(process, self._lines.stream()), name=f"hear {self.id}")
+        hearing = asyncio.create_task(self._hear(process), name=f"hear {self.id}")
         checking = asyncio.create_task(self._check(changed), name=f"check {self.id}")
         try:
             await asyncio.wait({hearing, checking}, return_when=asyncio.FIRST_COMPLETED)
@@ -117,7 +112,14 @@ class Instance:
             self._unhealthy(changed)
             await self._end(process, hearing)
 
-    async def _end(self, process: Process, hearing: asyncio.Task[object]) -> None:
+    async def _hear(self, process: Process) -> Exit:
+        cutter = LineCutter(_LONGEST_LINE)  # its own: half lines of two instances do not mix
+        try:
+            return await follow(process, lambda data: self._lines.add(cutter.feed(data)))
+        finally:
+            self._lines.add(cutter.finish())
+
+    async def _end(self, process: Process, hearing: asyncio.Task[Exit]) -> None:
         if not hearing.done():
             await process.stop(self._pace.grace)
             with contextlib.suppress(TimeoutError):

@@ -6,6 +6,7 @@ fails makes its job fail, and then its outputs are not stored; the log says so.
 """
 
 import asyncio
+from dataclasses import dataclass, field
 
 from hansa import services
 from hansa.drivers.local import endings
@@ -20,23 +21,33 @@ from hansa.kernel import errors, names
 _MOST_LOSSES = 3
 
 
+@dataclass(slots=True)
+class _Turn:
+    """Whoever asks for a job that runs already waits for its end."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    comers: int = 0
+
+
 class LocalJobHost:
     """Jobs in sandboxes of this machine. Room for them is the dispatcher's business."""
 
     def __init__(self, engine: Engine, logs: LogBook) -> None:
         self._engine = engine
         self._logs = logs
-        self._turns: dict[str, asyncio.Lock] = {}
+        self._turns: dict[str, _Turn] = {}
 
     async def run(self, order: services.RunOrder) -> services.Outcome:
         names.job(order.name)  # it becomes the name of a folder
-        turn = self._turns.setdefault(order.name, asyncio.Lock())
+        turn = self._turns.setdefault(order.name, _Turn())
+        turn.comers += 1
         try:
-            async with turn:
+            async with turn.lock:
                 return await self._run(order)
         finally:
-            if not turn.locked():
-                self._turns.pop(order.name, None)
+            turn.comers -= 1
+            if not turn.comers:
+                del self._turns[order.name]
 
     async def discard(self, name: str) -> None:
         names.job(name)
@@ -53,7 +64,8 @@ class LocalJobHost:
                 staging = self._engine.staging(order, workdir, stores, log.say)
                 if state is None:
                     outcome = await self._execute(order, workdir, staging, log)
-                    state = State(outcome, staged=not outcome.succeeded)
+                    nothing_to_carry = not (order.service.output or order.service.mount.path)
+                    state = State(outcome, staged=nothing_to_carry or not outcome.succeeded)
                     log.flush()  # from here on the script is not run again, so its lines must not be lost
                     await asyncio.to_thread(workdir.keep, state)
                 else:

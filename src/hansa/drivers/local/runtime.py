@@ -38,6 +38,9 @@ class Process(Protocol):
 class Runtime(Protocol):
     """Where scripts run."""
 
+    images: bool
+    """Whether a service's image means anything here."""
+
     async def start(self, launch: Launch, image: str) -> Process: ...
     def inside(self, source: Path, target: str) -> str:
         """The path by which a script sees `source`, bound to `target`."""
@@ -53,6 +56,8 @@ class HostRuntime:
 
     A launcher that died is replaced at the next start: what ran under it has ended as `lost` by then.
     """
+
+    images = False
 
     def __init__(self, sandbox: Sandbox, open_again: Callable[[], Awaitable[Sandbox]]) -> None:
         self._sandbox = sandbox
