@@ -13,6 +13,7 @@ from hansa.services import (
     membership,
     orders,
     reading,
+    replicas,
     secret_parts,
     submission,
     validation,
@@ -31,6 +32,21 @@ from hansa.services.errors import (
     ServiceNotFound,
 )
 from hansa.services.job import ENDED, Job, Outcome, Status, new_name
+from hansa.services.operation import Operation, Operations, Touched
+from hansa.services.peers import (
+    Address,
+    AwayJob,
+    Credentials,
+    Handover,
+    NodeRoom,
+    Peer,
+    PeerHistory,
+    PeerRefused,
+    Peers,
+    PeerStatus,
+    PeerUnreachable,
+    UntrustedCluster,
+)
 from hansa.services.ports import (
     Deployment,
     ExposedHost,
@@ -48,7 +64,8 @@ from hansa.services.ports import (
     VolumeMount,
     Waiting,
 )
-from hansa.services.room import Limits, Room, Webhook
+from hansa.services.replicas import Failure
+from hansa.services.room import Keyring, Limits, Room, Webhook
 from hansa.services.service import (
     ADMIN_OWNER,
     ClusterRef,
@@ -65,12 +82,17 @@ from hansa.services.validation import Rules
 __all__ = [
     "ADMIN_OWNER",
     "ENDED",
+    "Address",
+    "AwayJob",
     "BadService",
     "ClusterRef",
+    "Credentials",
     "Deployment",
     "Dispatcher",
     "ExposedHost",
+    "Failure",
     "Federation",
+    "Handover",
     "Invocation",
     "Job",
     "JobHost",
@@ -78,12 +100,22 @@ __all__ = [
     "JobNotFound",
     "JobPage",
     "Jobs",
+    "Keyring",
     "Limits",
     "LogLine",
     "Member",
     "NoWorker",
+    "NodeRoom",
     "NotExposed",
+    "Operation",
+    "Operations",
     "Outcome",
+    "Peer",
+    "PeerHistory",
+    "PeerRefused",
+    "PeerStatus",
+    "PeerUnreachable",
+    "Peers",
     "QueueFull",
     "Record",
     "Reply",
@@ -99,6 +131,8 @@ __all__ = [
     "Status",
     "StorageIO",
     "SyncHost",
+    "Touched",
+    "UntrustedCluster",
     "UploadWatch",
     "VolumeMount",
     "Waiting",
@@ -112,6 +146,7 @@ __all__ = [
     "orders",
     "provider_of",
     "reading",
+    "replicas",
     "secret_parts",
     "split_path",
     "submission",

@@ -19,7 +19,7 @@ from hansa.services.job import Status
 from hansa.services.ports import Record
 from hansa.services.room import Room
 from hansa.services.secret_parts import take_out
-from hansa.services.service import ORIGIN_CLUSTER, Service, provider_of, split_path
+from hansa.services.service import Service, provider_of, split_path
 
 _log = structlog.get_logger("hansa.services")
 _OWN_LABELS = (

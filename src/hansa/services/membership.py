@@ -1,16 +1,20 @@
 """The members of a service's federation, as `/system/federation/{service}` shows and changes them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import msgspec
 
 from hansa.identity import Caller
-from hansa.services import reading, validation
+from hansa.services import reading, replicas, validation
 from hansa.services.errors import BadService
 from hansa.services.ports import Record
+from hansa.services.replicas import Failure
 from hansa.services.room import Room
 from hansa.services.secret_parts import take_out
-from hansa.services.service import ClusterRef, Federation, Member, Struct
+from hansa.services.service import ORIGIN_CLUSTER, ORIGIN_SERVICE, ClusterRef, Federation, Member, Service, Struct
+
+Verb = Literal["add", "update", "remove"]
 
 
 class MembersRequest(Struct, frozen=True, kw_only=True):
@@ -50,30 +54,79 @@ def removed(members: tuple[Member, ...], gone: tuple[Member, ...]) -> tuple[Memb
     return tuple(member for member in members if identity(member) not in leaving)
 
 
-async def change(room: Room, caller: Caller, name: str, request: MembersRequest, verb: str) -> Record:
-    """Applies one change; the owner alone may, and two changes at a time never lose each other."""
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What came of a change: the topology as it is now, and the members it did not reach."""
+
+    topology: str
+    members: tuple[Member, ...]
+    failures: tuple[Failure, ...] = ()
+
+
+async def change(
+    room: Room, caller: Caller, name: str, request: MembersRequest, verb: Verb, authorization: str = ""
+) -> Changed:
+    """Applies one change to the whole topology, whichever member is asked. Only the owner may; two changes at a time
+    never lose each other; a member that cannot be reached is told later."""
+    record = reading.owned(room, caller, name)
+    service = record.service
+    if service.is_worker and service.federation is not None and service.federation.topology == "mesh":
+        return await _ask_coordinator(room, service, request, verb, authorization)
     async with room.changing(name):
         record = reading.owned(room, caller, name)
-        service = record.service
-        federation = service.federation or Federation(group_id=service.name)
-        for member in (*request.members, *request.update):
-            validation.check_member(member.type, member.cluster_id, member.service_name, member.url, member.priority)
-        match verb:
-            case "add":
-                members = added(federation.members, request.members)
-            case "update":
-                members = updated(federation.members, request)
-            case _:
-                members = removed(federation.members, request.members)
-        providers = dict(service.storage_providers)
-        for kind, by_id in request.storage_providers.items():
-            providers[kind.lower()] = {**providers.get(kind.lower(), {}), **by_id}
-        changed = msgspec.structs.replace(
-            service,
-            federation=msgspec.structs.replace(federation, members=members),
-            clusters={**service.clusters, **request.clusters},
-            storage_providers=providers,
-        )
-        public, secrets = take_out(changed, room.records.secrets(name))
-        fresh = replace(record, service=public, updated=room.clock.now())
-        return await room.records.replace(fresh, secrets, record.version)
+        before = record.service.federation.members if record.service.federation else ()
+        record = await _save(room, record, request, verb)
+    after = record.service.federation
+    assert after is not None
+    failures = await replicas.spread(room, record, authorization)
+    if verb == "remove" and request.delete:
+        gone = [member for member in before if member not in after.members]
+        failures += await replicas.remove_workers(room, record, gone, authorization)
+    return Changed(after.topology, after.members, tuple(failures))
+
+
+async def _save(room: Room, record: Record, request: MembersRequest, verb: Verb) -> Record:
+    service = record.service
+    federation = service.federation or Federation(group_id=service.name)
+    for member in (*request.members, *request.update):
+        validation.check_member(member.type, member.cluster_id, member.service_name, member.url, member.priority)
+    match verb:
+        case "add":
+            members = added(federation.members, request.members)
+        case "update":
+            members = updated(federation.members, request)
+        case "remove":
+            members = removed(federation.members, request.members)
+    topology = federation.topology
+    if verb == "add" and not federation.members and topology == "none":
+        topology = "star"  # the first member makes a star of it, as people expect
+    providers = dict(service.storage_providers)
+    for kind, by_id in request.storage_providers.items():
+        providers[kind.lower()] = {**providers.get(kind.lower(), {}), **by_id}
+    changed = msgspec.structs.replace(
+        service,
+        cluster_id=service.cluster_id or room.cluster_id,
+        federation=msgspec.structs.replace(federation, members=members, topology=topology),
+        clusters={**service.clusters, **request.clusters},
+        storage_providers=providers,
+    )
+    replicas.check(changed)
+    public, secrets = take_out(changed, room.records.secrets(service.name))
+    secrets = replicas.with_group_key(public, secrets)
+    fresh = replace(record, service=public, updated=room.clock.now())
+    return await room.records.replace(fresh, secrets, record.version)
+
+
+async def _ask_coordinator(
+    room: Room, service: Service, request: MembersRequest, verb: Verb, authorization: str
+) -> Changed:
+    """A mesh has one list, and its coordinator keeps it."""
+    origin, name = service.annotations.get(ORIGIN_CLUSTER, ""), service.annotations.get(ORIGIN_SERVICE, "")
+    named = service.clusters.get(origin)
+    peer = room.peers.find(origin, named.endpoint if named else "")
+    known = await room.keyring.credentials(service, origin, caller=authorization)
+    body = msgspec.to_builtins(request)
+    answer = await replicas.as_somebody(known, lambda c: peer.change_members(name, verb, body, c))
+    members = msgspec.convert(answer.get("members") or [], tuple[Member, ...])
+    failures = tuple(Failure(str(one["member"]), str(one["reason"])) for one in answer.get("warnings") or [])
+    return Changed(str(answer.get("topology", "")), members, failures)

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from hansa.kernel.clock import Clock
 from hansa.services.dispatch import Dispatcher
+from hansa.services.operation import Operations
 from hansa.services.peers import Credentials, Peers
 from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, Services, SyncHost
-from hansa.services.operation import Operations
 from hansa.services.service import Service
 from hansa.services.validation import Rules
 from hansa.storage import Buckets, ObjectStore, People, Volumes
@@ -36,6 +36,13 @@ class Keyring(Protocol):
     async def from_kept(self, kept: Mapping[str, str], cluster_id: str) -> list[Credentials]: ...
 
 
+class Sightings(Protocol):
+    """When each member of a service was last seen."""
+
+    def note(self, service: str, member: str, now: float) -> None: ...
+    def last(self, service: str, member: str) -> float | None: ...
+
+
 class Ledger(Protocol):
     """Which object versions already became jobs."""
 
@@ -57,7 +64,7 @@ class Limits:
     page_size: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Room:
     records: Services
     jobs: Jobs
@@ -81,6 +88,7 @@ class Room:
     peers: Peers
     keyring: Keyring
     operations: Operations
+    sightings: Sightings
     webhook: "Webhook | None" = None
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 

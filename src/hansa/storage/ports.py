@@ -164,9 +164,7 @@ class UploadSource(Protocol):
 class Notifications(Protocol):
     """Stores that call us back (MinIO): tell them where. The embedded store needs none of it."""
 
-    async def register(
-        self, service: str, url: str, token: str, folders: Mapping[str, frozenset[str]]
-    ) -> None:
+    async def register(self, service: str, url: str, token: str, folders: Mapping[str, frozenset[str]]) -> None:
         """Uploads below these folders (bucket → prefixes such as "in/", "" for all of it) are posted to `url` with
         `token` as bearer. Replaces what the service had in these buckets."""
         ...

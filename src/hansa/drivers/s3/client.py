@@ -97,9 +97,7 @@ class S3Store:
         return await self._call(f"list bucket {bucket}", lambda: self._list(bucket, prefix, page, limit))
 
     async def head(self, bucket: str, key: str) -> ObjectInfo:
-        answer = await self._call(
-            f"look up {bucket}/{key}", lambda: self._s3.head_object(Bucket=bucket, Key=key)
-        )
+        answer = await self._call(f"look up {bucket}/{key}", lambda: self._s3.head_object(Bucket=bucket, Key=key))
         modified = float(int(answer["LastModified"].timestamp()))
         return ObjectInfo(key, answer["ContentLength"], answer["ETag"].strip('"'), modified)
 
@@ -245,9 +243,7 @@ class S3Store:
         more = {"ContinuationToken": page} if page else {}
         answer = self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=limit, **more)  # type: ignore[arg-type]
         objects = tuple(
-            ObjectInfo(
-                each["Key"], each["Size"], each["ETag"].strip('"'), float(int(each["LastModified"].timestamp()))
-            )
+            ObjectInfo(each["Key"], each["Size"], each["ETag"].strip('"'), float(int(each["LastModified"].timestamp())))
             for each in answer.get("Contents", [])
         )
         return ObjectPage(objects, answer.get("NextContinuationToken", "") if answer["IsTruncated"] else "")

@@ -7,8 +7,7 @@ import msgspec
 
 from hansa import services
 from hansa.kernel import clock
-from hansa.services import Deployment, Job, Record, Service, Services
-from hansa.services.replicas import Failure
+from hansa.services import Deployment, Failure, Job, Record, Service, Services
 
 
 def summary(state: Deployment) -> dict[str, Any]:

@@ -4,20 +4,29 @@
 brings later changes to members as far as they can be reached, `drift` finds and repairs what differs.
 """
 
-from hansa.services.replicas.creating import deploy, expands, prepare
-from hansa.services.replicas.expansion import Failure, FederationFailed, NotOurWorker, recover
+from hansa.services.replicas.creating import deploy, expands, prepare, with_group_key
+from hansa.services.replicas.drift import MemberState, look, repair
+from hansa.services.replicas.expansion import Failure, FederationFailed, NotOurWorker, as_somebody, peer_of, recover
 from hansa.services.replicas.spreading import remove_workers, spread
-from hansa.services.replicas.topology import own_targets
+from hansa.services.replicas.topology import check, oscar_members, own_targets
 
 __all__ = [
     "Failure",
     "FederationFailed",
+    "MemberState",
     "NotOurWorker",
+    "as_somebody",
+    "check",
     "deploy",
     "expands",
+    "look",
+    "oscar_members",
     "own_targets",
+    "peer_of",
     "prepare",
     "recover",
     "remove_workers",
+    "repair",
     "spread",
+    "with_group_key",
 ]

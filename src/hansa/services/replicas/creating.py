@@ -41,6 +41,13 @@ async def prepare(
         expansion.peer_of(room, service, member.cluster_id)  # refuses clusters nobody told us to trust
     if probe:
         await expansion.probe(room, service, secrets, authorization)
+    return with_group_key(service, secrets)
+
+
+def with_group_key(service: Service, secrets: Mapping[str, str]) -> dict[str, str]:
+    """The managers of one federation know each other by a key their jobs never see."""
+    if not expands(service):
+        return dict(secrets)
     return {**secrets, _KEY: secrets.get(_KEY) or randomness.token_hex(32)}
 
 

@@ -16,10 +16,10 @@ import structlog
 
 from hansa.kernel import errors
 from hansa.kernel.errors import HansaError
+from hansa.services.operation import Operation, State, Touched, new_id
 from hansa.services.peers import Credentials, Peer, PeerRefused
 from hansa.services.ports import Record
 from hansa.services.replicas import topology
-from hansa.services.operation import Operation, Touched, new_id
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SERVICE, Member, Service
@@ -178,7 +178,7 @@ async def undo(room: Room, operation: Operation) -> Operation:
     results = await asyncio.gather(*(_undo_one(room, operation, one) for one in operation.plan))
     plan = tuple(results)
     done = all(one.undone for one in plan)
-    state = "undone" if done else "undoing"
+    state: State = "undone" if done else "undoing"
     kept = {} if done else operation.kept  # credentials stay no longer than they are needed
     after = replace(operation, plan=plan, state=state, kept=kept, updated=room.clock.now())
     await room.operations.save(after, expected="undoing")

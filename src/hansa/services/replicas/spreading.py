@@ -6,11 +6,11 @@ up to date by the next pass of `drift`. Healthy members are never harmed by a si
 
 from collections.abc import Iterable
 
+from hansa.services.operation import Operation, Touched, new_id
 from hansa.services.peers import Credentials
 from hansa.services.ports import Record
 from hansa.services.replicas import expansion, topology
 from hansa.services.replicas.expansion import Failure
-from hansa.services.operation import Operation, Touched, new_id
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import Member, Service

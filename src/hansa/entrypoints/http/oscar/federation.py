@@ -1,38 +1,67 @@
 """`/system/federation/{service}` and its older name `/system/replicas/{service}`: the members of a federation."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from hansa.entrypoints.http.context import AppDep, CallerDep
+from hansa.bootstrap import App
+from hansa.entrypoints.http import render
+from hansa.entrypoints.http.context import AppDep, CallerDep, truthy
 from hansa.entrypoints.http.openapi import answers, body_of
 from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
-from hansa.services import Record, membership, reading
+from hansa.identity import Caller, access
+from hansa.kernel import clock
+from hansa.services import Member, membership, reading, replicas
 
 router = APIRouter(tags=["federation"], default_response_class=Response)
 _EXAMPLE = {"members": [{"type": "oscar", "cluster_id": "visby", "service_name": "hello", "priority": 0}]}
 
 
-def _shown(record: Record) -> dict[str, Any]:
+def _shown(topology: str, members: Sequence[Member]) -> dict[str, Any]:
+    return {"topology": topology, "members": list(members) or None}  # null, never []: clients rely on it
+
+
+async def _change(request: Request, app: AppDep, caller: CallerDep, service: str, verb: membership.Verb) -> Response:
+    """200 also when a member could not be told (`warnings` names it); `?strict=true` makes that a 502."""
+    wanted = decode(await read_body(request, app.settings.http.body_limit), membership.MembersRequest)
+    authorization = request.headers.get("authorization", "")
+    done = await membership.change(app.room, caller, service, wanted, verb, authorization)
+    shown = _shown(done.topology, done.members)
+    if done.failures:
+        shown["warnings"] = [{"member": one.member, "reason": one.reason} for one in done.failures]
+        if truthy(request.query_params.get("strict")):
+            raise replicas.FederationFailed(render.warnings(done.failures))
+    return JsonAnswer(shown)
+
+
+async def _read(request: Request, app: App, caller: Caller, service: str) -> Response:
+    record = reading.get(app.room, caller, service)
     federation = record.service.federation
-    return {
-        "topology": federation.topology if federation else "none",
-        "members": (federation.members or None) if federation else None,  # null, never []: clients rely on it
-    }
-
-
-async def _change(request: Request, app: AppDep, caller: CallerDep, service: str, verb: str) -> Response:
-    change = decode(await read_body(request, app.settings.http.body_limit), membership.MembersRequest)
-    return JsonAnswer(_shown(await membership.change(app.room, caller, service, change, verb)))
+    shown = _shown(federation.topology if federation else "none", federation.members if federation else ())
+    if truthy(request.query_params.get("state")) and access.may_change(caller, record.service.owner):
+        found = await replicas.look(app.room, record, request.headers.get("authorization", ""))
+        shown["state"] = [
+            {
+                "member": one.key,
+                "reachable": one.reachable,
+                "in_sync": one.in_sync,
+                "last_seen": clock.rfc3339(one.last_seen) if one.last_seen is not None else None,
+                "definition": one.definition,
+                "trouble": one.trouble,
+            }
+            for one in found
+        ]
+    return JsonAnswer(shown)
 
 
 for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
 
     @router.get(_base, responses=answers(200, 400, 401, 403, 404))
-    async def read(app: AppDep, caller: CallerDep, service: str) -> Response:
-        """Topology and members."""
-        return JsonAnswer(_shown(reading.get(app.room, caller, service)))
+    async def read(request: Request, app: AppDep, caller: CallerDep, service: str, state: str = "") -> Response:
+        """Topology and members; with `state=true` also whether each is reachable and in sync."""
+        return await _read(request, app, caller, service)
 
     @router.post(
         _base,
