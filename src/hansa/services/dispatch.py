@@ -6,7 +6,8 @@ which job is next, the engine runs it, the store remembers it.
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -72,6 +73,26 @@ class Dispatcher:
     def never_fits(self, cpu: int, memory: int) -> str:
         """Why something of this size can never run here, or ""."""
         return self._admission.ledger.could_ever_hold(Needs(cpu, memory))
+
+    def pending(self) -> list[Waiting]:
+        """What waits here, in order, without what is being offered elsewhere."""
+        return self._queue.snapshot()
+
+    @contextmanager
+    def held_back(self, name: str) -> Iterator[bool]:
+        """While a job is offered elsewhere it does not start here, and keeps its place. False: it is not waiting."""
+        if not self._queue.pause(name):
+            yield False
+            return
+        self._admission.withdraw(name)
+        try:
+            yield True
+        finally:
+            self._queue.resume(name)
+            self._wake.set()
+
+    def is_held_back(self, name: str) -> bool:
+        return self._queue.is_paused(name)
 
     def used_by(self, owner: str) -> Needs:
         """What an owner's running jobs hold together."""

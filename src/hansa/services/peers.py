@@ -161,6 +161,10 @@ class Peer(Protocol):
 
 
 class Peers(Protocol):
+    async def post_event(self, url: str, body: bytes, headers: Mapping[str, str], verify: bool) -> None:
+        """For members of type `endpoint`; nothing of ours goes along. Only addresses the settings allow."""
+        ...
+
     def find(self, cluster_id: str, endpoint: str = "") -> Peer:
         """The peer of that id; `endpoint` is what a definition says it is. Raises `UntrustedCluster`."""
         ...

@@ -150,6 +150,7 @@ class RunOrder:
     memory: int
     seconds: float
     mounts: tuple[VolumeMount, ...] = ()
+    may_publish: Callable[[], Awaitable[bool]] | None = None  # asked before outputs are stored; False: throw them away
 
 
 class JobHost(Protocol):
@@ -166,6 +167,10 @@ class JobHost(Protocol):
 
 
 class JobLogs(Protocol):
+    async def keep(self, name: str, text: str) -> None:
+        """The log of a job that ran elsewhere, with timestamps."""
+        ...
+
     async def read(self, name: str, *, timestamps: bool) -> str | None: ...
     async def remove(self, name: str) -> None: ...
 

@@ -17,6 +17,7 @@ class Queue:
 
     _lines: dict[str, deque[tuple[int, Waiting]]] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
+    _paused: set[str] = field(default_factory=set)
     _ticket: int = 0
 
     def __len__(self) -> int:
@@ -42,6 +43,28 @@ class Queue:
             return False
         self._known.discard(name)
         return True
+
+    def pause(self, name: str) -> bool:
+        """It keeps its place but is not taken; False if it does not wait (any more)."""
+        if name not in self._known or name in self._paused:
+            return False
+        self._paused.add(name)
+        return True
+
+    def resume(self, name: str) -> None:
+        self._paused.discard(name)
+
+    def is_paused(self, name: str) -> bool:
+        return name in self._paused
+
+    def snapshot(self) -> list[Waiting]:
+        """All that wait and are not paused, in order."""
+        everything = [entry for line in self._lines.values() for entry in line]
+        return [
+            waiting
+            for _, waiting in sorted(everything, key=lambda entry: entry[0])
+            if waiting.name in self._known and waiting.name not in self._paused
+        ]
 
     def take(self, within_quota: Callable[[Waiting], bool], hold: Callable[[Waiting], bool]) -> Waiting | None:
         """The next job to start, already held, or None if nothing can start now."""

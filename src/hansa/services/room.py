@@ -1,19 +1,21 @@
 """Everything the actions of this room work with, gathered once by `bootstrap`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from hansa.kernel.clock import Clock
+from hansa.services.delegation.ledger import Delegations, Receipts
+from hansa.services.delegation.probing import Prober
 from hansa.services.dispatch import Dispatcher
 from hansa.services.operation import Operations
 from hansa.services.peers import Credentials, Peers
 from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, Services, SyncHost
 from hansa.services.service import Service
 from hansa.services.validation import Rules
-from hansa.storage import Buckets, ObjectStore, People, Volumes
+from hansa.storage import Buckets, Keys, ObjectStore, People, Volumes
 
 
 class Keyring(Protocol):
@@ -89,6 +91,11 @@ class Room:
     keyring: Keyring
     operations: Operations
     sightings: Sightings
+    delegations: Delegations
+    receipts: Receipts
+    prober: Prober
+    store_keys: Callable[[str], Awaitable[Keys]]  # of a user, for the clusters that run their jobs
+    check_store: Callable[[Mapping[str, str]], Awaitable[None]]  # raises if a foreign store cannot be reached
     webhook: "Webhook | None" = None
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 

@@ -1,5 +1,23 @@
 """How does a job get to another cluster, once, and how do we know what became of it?
 
 `policies` rank members (pure), `probing` knows how they are, `handover` gives a job away, `following` watches it,
-`receiving` is the other end, `fencing` lets one run publish its outputs.
+`receiving` is the other end. `ledger` says what is remembered, and how an epoch lets only one run publish its outputs.
 """
+
+from hansa.services.delegation.ledger import NOBODY, Delegation, Delegations, Receipt, Receipts, new_permit
+from hansa.services.delegation.policies import Candidate, Ranking, rank
+from hansa.services.delegation.probing import Prober
+
+# handover, following and receiving act on the whole room, which itself names this package: import them by name
+__all__ = [
+    "NOBODY",
+    "Candidate",
+    "Delegation",
+    "Delegations",
+    "Prober",
+    "Ranking",
+    "Receipt",
+    "Receipts",
+    "new_permit",
+    "rank",
+]

@@ -1,0 +1,113 @@
+"""What became of the jobs we gave away? Asked of the members until each has ended, here too.
+
+A member that is silent for too long loses the job: the epoch rises, which fences its run, and the job waits here again.
+A run that has begun to publish its outputs is never replaced, for then two runs could be seen.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import structlog
+
+from hansa.kernel.errors import HansaError
+from hansa.services.delegation.ledger import NOBODY, Delegation
+from hansa.services.job import Outcome, Status
+from hansa.services.peers import AwayJob, Peer, PeerUnreachable
+from hansa.services.ports import Waiting
+from hansa.services.room import Room
+
+_log = structlog.get_logger("hansa.delegation")
+_EVERY = 1.0
+_MOST_AT_ONCE = 32
+
+
+@dataclass(slots=True)
+class Follower:
+    room: Room
+    lost_after: float
+    _asked: dict[str, float] = field(default_factory=dict)
+
+    async def work(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.follow_all()
+            await asyncio.sleep(_EVERY)
+
+    async def follow_all(self) -> None:
+        """One pass over all jobs that are away. Each is asked at its own pace: seldom, if it runs for long."""
+        limit = asyncio.Semaphore(_MOST_AT_ONCE)
+
+        async def one(delegation: Delegation) -> None:
+            async with limit:
+                try:
+                    await self.follow(delegation)
+                except HansaError as error:
+                    _log.warning("not followed", job=delegation.job, error=error.message)
+
+        active = await self.room.delegations.active()
+        await asyncio.gather(*(one(delegation) for delegation in active if not self._is_being_offered(delegation)))
+
+    def _is_being_offered(self, delegation: Delegation) -> bool:
+        """The hand-over itself finds out; only one that a crash cut short is ours to look into."""
+        return delegation.phase == "offering" and self.room.dispatcher.is_held_back(delegation.job)
+
+    async def follow(self, delegation: Delegation) -> None:
+        room = self.room
+        peer = room.peers.find(delegation.cluster_id, delegation.endpoint)
+        try:
+            found = await peer.away_job(delegation.job, delegation.permit)
+        except PeerUnreachable as error:
+            await self._silent(delegation, error.message)
+            return
+        now = room.clock.now()
+        if found is None:
+            await self._back(delegation, f"{delegation.cluster_id} does not have the job")
+            return
+        if delegation.phase == "offering":
+            await room.delegations.accepted(delegation.job, delegation.epoch, now)
+        if found.status in ("Succeeded", "Failed"):
+            await self._ended(delegation, peer, found)
+            return
+        await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started)
+
+    async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
+        room = self.room
+        try:
+            text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
+            await room.logs.keep(delegation.job, text)
+        except HansaError as error:
+            _log.warning("log not fetched", job=delegation.job, error=error.message)
+        reason = found.reason or ""
+        where = f"ran at {delegation.cluster_id}"
+        outcome = Outcome(
+            found.status == "Succeeded",
+            found.exit_code,
+            f"{where}: {reason}" if reason else where,
+            found.cpu_seconds,
+        )
+        await room.jobs.end(delegation.job, outcome, found.finished or room.clock.now())
+        await room.delegations.finished(delegation.job, delegation.epoch)
+        with_permit = peer.cancel(delegation.job, delegation.permit)  # it may forget the job now
+        try:
+            await with_permit
+        except HansaError as error:
+            _log.info("the member keeps its copy", job=delegation.job, error=error.message)
+
+    async def _silent(self, delegation: Delegation, why: str) -> None:
+        quiet = self.room.clock.now() - delegation.heard
+        if quiet < self.lost_after:
+            return
+        if delegation.publisher != NOBODY:
+            return  # its outputs are on their way: nobody else may make them
+        await self._back(delegation, f"{delegation.cluster_id} was silent for {quiet:.0f} s: {why}")
+
+    async def _back(self, delegation: Delegation, why: str) -> None:
+        room = self.room
+        said = {**delegation.decision, "taken_back": why}
+        if not await room.delegations.take_back(delegation.job, delegation.epoch, said):
+            return
+        _log.warning("taken back", job=delegation.job, why=why)
+        job = await room.jobs.get(delegation.job)
+        if job is not None and job.status is Status.PENDING:
+            await room.jobs.explain(job.name, why)
+            room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))

@@ -1,0 +1,287 @@
+"""Gives a waiting job to a member: rank them, claim the job, offer it, and be sure of the answer.
+
+The claim is durable before the first byte is sent, so after a crash we know whom to ask. A refusal leads to the next
+member; an answer that got lost is looked into before anybody else is tried; if nobody takes the job it waits here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from hansa.kernel.errors import HansaError
+from hansa.resources import Needs
+from hansa.services import replicas
+from hansa.services.delegation import policies
+from hansa.services.delegation.ledger import NOBODY, Delegation, Phase, new_permit
+from hansa.services.delegation.policies import Candidate, Ranking
+from hansa.services.job import Job, Outcome, Status
+from hansa.services.peers import Credentials, Handover, Peer, PeerHistory, PeerRefused, PeerStatus, PeerUnreachable
+from hansa.services.ports import Record, Waiting
+from hansa.services.room import Room
+from hansa.services.service import Member, Service
+
+_log = structlog.get_logger("hansa.delegation")
+_TICK = 1.0
+_MOST_OFFERS = 32
+_ASK_AGAIN = (0.2, 0.5, 1.0, 2.0)
+PERMITS = "delegation-permits"
+
+
+@dataclass(slots=True)
+class _Tried:
+    at: float
+    running: bool = False
+
+
+@dataclass(slots=True)
+class Delegator:
+    """Offers what cannot start here. One per manager."""
+
+    room: Room
+    threshold: float
+    patience: float
+    hop_limit: int
+    formula: str
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _tried: dict[str, _Tried] = field(default_factory=dict)
+    _in_flight: dict[str, list[tuple[float, Needs]]] = field(default_factory=dict)
+
+    def wake(self) -> None:
+        """Something could not start here just now."""
+        self._wake.set()
+
+    async def work(self) -> None:
+        """Until cancelled."""
+        limit = asyncio.Semaphore(_MOST_OFFERS)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    async with asyncio.timeout(_TICK):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+                self._wake.clear()
+                for waiting in self._due():
+                    self._tried[waiting.name] = _Tried(self.room.clock.now(), running=True)
+                    tasks.create_task(self._offer_safely(waiting, limit), name=f"offer {waiting.name}")
+
+    def _due(self) -> list[Waiting]:
+        """Jobs that wait here, may go elsewhere, and were not offered within their threshold."""
+        now = self.room.clock.now()
+        waiting = self.room.dispatcher.pending()
+        names = {one.name for one in waiting}
+        for name in [name for name, tried in self._tried.items() if name not in names and not tried.running]:
+            del self._tried[name]
+        due: list[Waiting] = []
+        for one in waiting:
+            record = self.room.records.get(one.service)
+            if record is None or not replicas.own_targets(record.service):
+                continue
+            tried = self._tried.get(one.name)
+            if tried is None or (not tried.running and now - tried.at >= self._threshold(record.service)):
+                due.append(one)
+        return due
+
+    def _threshold(self, service: Service) -> float:
+        own = service.federation.rescheduler_threshold if service.federation else 0
+        return float(own or self.threshold)
+
+    async def _offer_safely(self, waiting: Waiting, limit: asyncio.Semaphore) -> None:
+        try:
+            async with limit:
+                await self.offer(waiting)
+        except HansaError as error:
+            _log.warning("not delegated", job=waiting.name, error=error.message)
+        except Exception:
+            _log.exception("delegation failed", job=waiting.name)
+        finally:
+            self._tried[waiting.name] = _Tried(self.room.clock.now())
+
+    async def offer(self, waiting: Waiting) -> bool:
+        """True if a member has the job now."""
+        room = self.room
+        record = room.records.get(waiting.service)
+        job = await room.jobs.get(waiting.name)
+        if record is None or job is None or job.status is not Status.PENDING or job.phase != "here":
+            return False
+        ranking = await self.decide(record, job)
+        if not ranking.order:
+            reasons = "; ".join(f"{key}: {why}" for key, why in ranking.refused.items())
+            await room.jobs.explain(job.name, f"waits for room here; no member can take it ({reasons})")
+            return False
+        with room.dispatcher.held_back(job.name) as ours:
+            if not ours:
+                return False  # it has just started here
+            return await self._offer_in_order(record, job, ranking)
+
+    async def decide(self, record: Record, job: Job) -> Ranking:
+        """Every member ranked or refused, from what is known now."""
+        service = record.service
+        federation = service.federation
+        assert federation is not None
+        receipt = self.room.receipts.get(job.name)
+        passed = set(receipt.path) if receipt else {self.room.cluster_id}
+        targets = replicas.own_targets(service)
+        needs_status = federation.delegation not in ("", "static")
+        with_history = federation.delegation == "topsis"
+        oscar = [member for member in targets if member.type.lower() == "oscar"]
+        seen = await self.room.prober.look(
+            [(_probe_key(member, with_history), self._probe(service, member, with_history)) for member in oscar]
+        )
+        candidates: list[Candidate] = []
+        for member in targets:
+            if member.type.lower() == "endpoint":
+                candidates.append(Candidate(member))
+                continue
+            found = seen[_probe_key(member, with_history)]
+            trouble = ""
+            if member.cluster_id in passed:
+                trouble = "the job came through it"
+            elif receipt is not None and len(receipt.path) >= self.hop_limit:
+                trouble = f"the job passed {len(receipt.path)} clusters already"
+            elif found.trouble and (needs_status or found.status is None and "in a row" in found.trouble):
+                trouble = found.trouble
+            in_flight = self._since(member.key, found.at)
+            candidates.append(Candidate(member, found.status, trouble, found.history, in_flight))
+        weights = federation.weights if federation.weights else {}
+        assert isinstance(weights, dict)
+        needs = Needs(job.cpu, job.memory)
+        return policies.rank(federation.delegation, candidates, needs, weights=weights, formula=self.formula)
+
+    def _probe(
+        self, service: Service, member: Member, with_history: bool
+    ) -> Callable[[float], Awaitable[tuple[PeerStatus, PeerHistory | None]]]:
+        async def ask(timeout: float) -> tuple[PeerStatus, PeerHistory | None]:
+            peer = replicas.peer_of(self.room, service, member.cluster_id)
+            known = await self.room.keyring.credentials(service, member.cluster_id)
+            status = await replicas.as_somebody(known, lambda c: peer.status(c, timeout))
+            history = None
+            if with_history:
+                history = await replicas.as_somebody(known, lambda c: peer.history(member.service_name, c, timeout))
+            return status, history
+
+        return ask
+
+    def _since(self, key: str, at: float) -> Needs:
+        """What was handed to a member after its figures were taken."""
+        recent = [(when, needs) for when, needs in self._in_flight.get(key, []) if when > at]
+        self._in_flight[key] = recent
+        return Needs(sum(needs.cpu for _, needs in recent), sum(needs.memory for _, needs in recent))
+
+    async def _offer_in_order(self, record: Record, job: Job, ranking: Ranking) -> bool:
+        room = self.room
+        before = await room.delegations.get(job.name)
+        epoch = before.epoch if before else 0
+        said: dict[str, Any] = {
+            "policy": (record.service.federation.delegation if record.service.federation else "") or "static",
+            "scores": {key: dict(parts) for key, parts in ranking.scores.items()},
+            "refused": dict(ranking.refused),
+            "chosen": "",
+        }
+        claimed = False
+        for member in ranking.order:
+            if member.type.lower() == "endpoint":
+                if await self._to_endpoint(job, member, said):
+                    return True
+                continue
+            epoch += 1
+            said["chosen"] = member.key
+            peer = replicas.peer_of(room, record.service, member.cluster_id)
+            fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now())
+            if not await room.delegations.claim(fresh):
+                return claimed
+            claimed = True
+            verdict = await self._hand_over(record, job, member, peer, fresh)
+            if verdict == "":
+                await room.delegations.accepted(job.name, epoch, room.clock.now())
+                self._in_flight.setdefault(member.key, []).append((room.clock.now(), Needs(job.cpu, job.memory)))
+                _log.info("delegated", job=job.name, member=member.key, policy=said["policy"])
+                return True
+            said["refused"][member.key] = verdict
+        said["chosen"] = ""
+        if claimed:
+            await room.delegations.take_back(job.name, epoch, said)
+        reasons = "; ".join(f"{key}: {why}" for key, why in said["refused"].items())
+        await room.jobs.explain(job.name, f"waits for room here; no member took it ({reasons})")
+        return False
+
+    async def _hand_over(self, record: Record, job: Job, member: Member, peer: Peer, fresh: Delegation) -> str:
+        """ "" when the member has it for certain, else why not (and then certainly fenced by the next epoch)."""
+        room, service = self.room, record.service
+        receipt = room.receipts.get(job.name)
+        path = (*receipt.path, room.cluster_id) if receipt else (room.cluster_id,)
+        handover = Handover(
+            service=member.service_name,
+            job=job.name,
+            body=job.event,
+            from_service=service.name,
+            origin=room.cluster_id,
+            path=path,
+            permit=fresh.permit,
+            headers=member.headers or {},
+        )
+        known = await room.keyring.credentials(service, member.cluster_id)
+        known.append(Credentials(f"Bearer {service.token}"))  # a worker shares the coordinator's token
+        bearers = [one for one in known if one.authorization.lower().startswith("bearer ")]
+        try:
+            await replicas.as_somebody(bearers, lambda c: peer.hand_over(handover, c))
+            return ""
+        except PeerRefused as error:
+            return f"it refused ({error.status}): {error.message}"
+        except PeerUnreachable as error:
+            room.prober.failed(_probe_key(member, False), error.message)
+            return await self._find_out(peer, fresh, error.message)
+
+    async def _find_out(self, peer: Peer, fresh: Delegation, why: str) -> str:
+        """The answer was lost: does the member have the job? Asked until it says or our patience is over."""
+        deadline = asyncio.get_running_loop().time() + self.patience
+        tries = 0
+        while asyncio.get_running_loop().time() < deadline:
+            try:
+                if await peer.away_job(fresh.job, fresh.permit) is not None:
+                    return ""
+                return f"{why}; it says it never got the job"
+            except PeerUnreachable:
+                await asyncio.sleep(_ASK_AGAIN[min(tries, len(_ASK_AGAIN) - 1)])
+                tries += 1
+            except PeerRefused as error:
+                return f"{why}; asked again it refused ({error.status})"
+        return f"{why}; it could not be asked whether it has the job"
+
+    async def _to_endpoint(self, job: Job, member: Member, said: dict[str, Any]) -> bool:
+        """A plain HTTP endpoint takes the event and tells no more: the job ends with its answer."""
+        room = self.room
+        try:
+            await room.peers.post_event(member.url, job.event, member.headers or {}, member.ssl_verify)
+        except HansaError as error:
+            said["refused"][member.key] = error.message
+            return False
+        ended = Outcome(True, None, f"handed to {member.url}")
+        return await room.jobs.end(job.name, ended, room.clock.now())
+
+
+def _probe_key(member: Member, with_history: bool) -> str:
+    """Figures of a cluster serve all services; run times are a service's own."""
+    return member.key if with_history else member.cluster_id
+
+
+def _delegation(
+    job: str, epoch: int, phase: Phase, member: Member, peer: Peer, said: dict[str, Any], now: float
+) -> Delegation:
+    return Delegation(
+        job=job,
+        epoch=epoch,
+        phase=phase,
+        cluster_id=member.cluster_id,
+        service=member.service_name,
+        endpoint=peer.address.endpoint,
+        permit=new_permit(),
+        publisher=NOBODY,
+        decision={**said, "refused": dict(said["refused"])},
+        heard=now,
+    )
+
+

@@ -1,0 +1,83 @@
+"""What is remembered of jobs given away and of jobs taken in; `store/delegations.py` keeps it.
+
+A delegation has an epoch. Whenever a job is taken back from somebody the epoch rises, and with it the permit changes:
+a run of an older epoch can never publish its outputs again.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Phase = Literal["offering", "away", "back", "done"]
+NOBODY = -1  # no run has the right to publish yet
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """A job of ours at a member, or on its way there."""
+
+    job: str
+    epoch: int
+    phase: Phase
+    cluster_id: str
+    service: str
+    endpoint: str
+    permit: str = field(repr=False)
+    publisher: int
+    decision: Mapping[str, Any]  # how each member was ranked or refused, and what each said
+    heard: float
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A job of another cluster that runs here."""
+
+    job: str
+    origin: str
+    endpoint: str
+    path: tuple[str, ...]
+    permit: str = field(repr=False)
+    store: Mapping[str, str] = field(repr=False)  # endpoint, region, verify and keys of the origin's store
+    created: float
+
+
+class Delegations(Protocol):
+    """Every write is durable when it returns, and conditional: a late one changes nothing."""
+
+    async def claim(self, fresh: Delegation) -> bool:
+        """Pending and here → offering to this member, one epoch on. False if the job is not ours to give any more,
+        or if a run is publishing already."""
+        ...
+
+    async def accepted(self, job: str, epoch: int, now: float) -> bool:
+        """offering → away."""
+        ...
+
+    async def take_back(self, job: str, epoch: int, decision: Mapping[str, Any]) -> bool:
+        """offering or away → here, one epoch on, so the member's run is fenced. False if it has begun to publish."""
+        ...
+
+    async def heard(self, job: str, epoch: int, now: float, *, running_since: float | None) -> None: ...
+    async def finished(self, job: str, epoch: int) -> bool: ...
+    async def may_publish(self, job: str, epoch: int) -> bool:
+        """The first to ask in the current epoch may, again and again; nobody else ever."""
+        ...
+
+    async def get(self, job: str) -> Delegation | None: ...
+    async def active(self) -> Sequence[Delegation]:
+        """All that are offering or away."""
+        ...
+
+
+class Receipts(Protocol):
+    def get(self, job: str) -> Receipt | None: ...
+    async def add(self, receipt: Receipt) -> None:
+        """A newer permit for the same job replaces the older one: the origin gave it to us again."""
+        ...
+
+    async def remove(self, job: str) -> None: ...
+
+
+def new_permit() -> str:
+    return secrets.token_hex(32)

@@ -1,0 +1,206 @@
+"""The other end: a job that another cluster hands us, and what its origin may ask about it.
+
+Whoever knows a job's permit is its origin (or, at the origin, its runner): permits are random, per job and per epoch,
+and never leave the two managers.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from hansa.identity import Caller, same_secret
+from hansa.kernel import errors, names
+from hansa.kernel.errors import HansaError
+from hansa.services import replicas
+from hansa.services.delegation.ledger import Delegation, Receipt
+from hansa.services.job import Job
+from hansa.services.peers import AwayJob, Credentials, PeerUnreachable
+from hansa.services.ports import Record
+from hansa.services.room import Room
+from hansa.services.service import ORIGIN_CLUSTER, Service
+
+_log = structlog.get_logger("hansa.delegation")
+_ASK_AGAIN = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Looping(errors.Conflict):
+    """The job has been here before, or passed too many clusters."""
+
+    code = "delegation.loop"
+
+
+class OriginUnreachable(errors.Conflict):
+    """The job's inputs and outputs live in a store that cannot be reached from here."""
+
+    code = "delegation.origin-unreachable"
+
+
+class NoSuchDelegation(errors.NotFound):
+    """There is no such job, or the permit is not for it."""
+
+    code = "delegation.not-found"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What came with a job that was handed over."""
+
+    job: str
+    origin: str
+    path: tuple[str, ...]
+    permit: str
+    authorization: str
+
+
+async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, hop_limit: int) -> None:
+    """Writes the receipt before the job is accepted; refuses what could not be run or delivered."""
+    service = record.service
+    if room.cluster_id in parcel.path:
+        raise Looping(f"job {parcel.job} has been at {room.cluster_id} before")
+    if len(parcel.path) > hop_limit:
+        raise Looping(f"job {parcel.job} passed {len(parcel.path)} clusters already")
+    named = service.clusters.get(parcel.origin)
+    peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
+    store = await _origin_store(room, service, parcel)
+    receipt = Receipt(
+        parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
+    )
+    await room.receipts.add(receipt)
+
+
+async def _origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str, str]:
+    """Keys of the store where the federation keeps its data: with the user's own token from the origin's
+    configuration, else with the permit from whoever handed us the job. Our own store needs none."""
+    default = service.storage_providers.get("minio", {}).get("default", {})
+    if default.get("endpoint") == room.store.address.endpoint:
+        return {}
+    home = service.annotations.get(ORIGIN_CLUSTER, parcel.origin)
+    try:
+        scheme, _, token = parcel.authorization.partition(" ")
+        if scheme.lower() == "bearer" and token != service.token:
+            named = service.clusters.get(home)
+            peer = room.peers.find(home, named.endpoint if named else "")
+            address, keys = await peer.storage_keys(Credentials(parcel.authorization))
+        else:
+            named = service.clusters.get(parcel.origin)
+            peer = room.peers.find(parcel.origin, named.endpoint if named else "")
+            address, keys = await peer.origin_storage(parcel.job, parcel.permit)
+    except HansaError as error:
+        raise OriginUnreachable(
+            f"the store of {home} cannot be used from {room.cluster_id}: {error.message}",
+            hint="its manager and its object store must be reachable from here",
+        ) from error
+    store = {
+        "endpoint": address.endpoint,
+        "region": address.region,
+        "verify": str(address.verify).lower(),
+        "access_key": keys.access_key,
+        "secret_key": keys.secret_key,
+    }
+    await room.check_store(store)
+    return store
+
+
+def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
+    """What a run must pass before its outputs are published; None where there can be no other run."""
+    receipt = room.receipts.get(job.name)
+    if receipt is not None:
+        return lambda: _ask_origin(room, receipt)
+
+    async def ask_here() -> bool:
+        known = await room.delegations.get(job.name)
+        return known is None or await room.delegations.may_publish(job.name, known.epoch)
+
+    record = room.records.get(job.service)
+    return ask_here if record is not None and replicas.own_targets(record.service) else None
+
+
+async def _ask_origin(room: Room, receipt: Receipt) -> bool:
+    """Until the origin answers: a finished run keeps its outputs for as long as the link is cut."""
+    tries = 0
+    while True:
+        try:
+            peer = room.peers.find(receipt.origin, receipt.endpoint)
+            return await peer.may_publish(receipt.job, receipt.permit)
+        except PeerUnreachable as error:
+            if tries == 0:
+                _log.info("the origin cannot be asked; the outputs wait", job=receipt.job, error=error.message)
+            await asyncio.sleep(_ASK_AGAIN[min(tries, len(_ASK_AGAIN) - 1)])
+            tries += 1
+
+
+# What the two managers ask each other, authorised by the permit.
+
+
+def _receipt(room: Room, job: str, permit: str) -> Receipt:
+    names.job(job)
+    receipt = room.receipts.get(job)
+    if receipt is None or not same_secret(permit, receipt.permit):
+        raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
+    return receipt
+
+
+async def _delegation(room: Room, job: str, permit: str) -> Delegation:
+    names.job(job)
+    found = await room.delegations.get(job)
+    if found is None or not found.permit or not same_secret(permit, found.permit):
+        raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
+    return found
+
+
+async def state(room: Room, job: str, permit: str) -> AwayJob:
+    """At the target: how the job is."""
+    _receipt(room, job, permit)
+    found = await room.jobs.get(job)
+    if found is None:
+        raise NoSuchDelegation(f"job {job} is not here")
+    return AwayJob(
+        status=found.status.value,
+        started=found.started,
+        finished=found.finished,
+        exit_code=found.exit_code,
+        reason=found.reason,
+        cpu_seconds=found.cpu_seconds,
+    )
+
+
+async def log(room: Room, job: str, permit: str, *, timestamps: bool) -> str:
+    _receipt(room, job, permit)
+    return await room.logs.read(job, timestamps=timestamps) or ""
+
+
+async def cancel(room: Room, job: str, permit: str) -> None:
+    """At the target: ends the job if it runs. Its record stays for its users here; the receipt goes."""
+    _receipt(room, job, permit)
+    await room.dispatcher.end([job], "its origin ended it")
+    await room.receipts.remove(job)
+
+
+async def publish(room: Room, job: str, permit: str) -> bool:
+    """At the origin: may this run show its outputs? A job that we ourselves got from elsewhere is asked for there."""
+    found = await _delegation(room, job, permit)
+    if not await room.delegations.may_publish(job, found.epoch):
+        return False
+    receipt = room.receipts.get(job)
+    return await _ask_origin(room, receipt) if receipt is not None else True
+
+
+async def storage(room: Room, job: str, permit: str) -> dict[str, str]:
+    """At the origin: the store of this job's data, with the keys of the user it belongs to."""
+    await _delegation(room, job, permit)
+    receipt = room.receipts.get(job)
+    if receipt is not None and receipt.store:
+        return dict(receipt.store)
+    found = await room.jobs.get(job)
+    if found is None:
+        raise NoSuchDelegation(f"job {job} is gone")
+    address, keys = room.store.address, await room.store_keys(found.owner)
+    return {
+        "endpoint": address.endpoint,
+        "region": address.region,
+        "verify": str(address.verify).lower(),
+        "access_key": keys.access_key,
+        "secret_key": keys.secret_key,
+    }

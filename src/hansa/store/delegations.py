@@ -1,0 +1,176 @@
+"""How jobs given away and taken in are remembered. Permits and keys are sealed; every step is conditional."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from hansa.identity import Vault
+from hansa.services import Status
+from hansa.services.delegation import NOBODY, Delegation, Receipt
+from hansa.store.database import Database
+from hansa.store.tables import delegations as table
+from hansa.store.tables import jobs, receipts
+from hansa.store.upsert import upsert
+
+_OUT = ("offering", "away")
+
+
+class DelegationStore:
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+
+    async def claim(self, fresh: Delegation) -> bool:
+        row = self._row(fresh)
+
+        def write(connection: sa.Connection) -> bool:
+            known = connection.execute(sa.select(table).where(table.c.job == fresh.job)).mappings().first()
+            if known is not None and (known["publisher"] != NOBODY or known["epoch"] >= fresh.epoch):
+                return False
+            ours = sa.and_(
+                jobs.c.name == fresh.job,
+                jobs.c.status == Status.PENDING,
+                # a member that refused is followed by the next one without coming back in between
+                jobs.c.phase.in_(("here", "offering")),
+            )
+            if not connection.execute(jobs.update().where(ours).values(phase="offering")).rowcount:
+                return False
+            upsert(connection, table, row)
+            return True
+
+        return await self._database.write(write)
+
+    async def accepted(self, job: str, epoch: int, now: float) -> bool:
+        def write(connection: sa.Connection) -> bool:
+            mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.phase == "offering")
+            if not connection.execute(table.update().where(mine).values(phase="away", heard=now)).rowcount:
+                return False
+            connection.execute(jobs.update().where(jobs.c.name == job).values(phase="away"))
+            return True
+
+        return await self._database.write(write)
+
+    async def take_back(self, job: str, epoch: int, decision: Mapping[str, Any]) -> bool:
+        text = json.dumps(decision)
+
+        def write(connection: sa.Connection) -> bool:
+            mine = sa.and_(
+                table.c.job == job,
+                table.c.epoch == epoch,
+                table.c.phase.in_(_OUT),
+                table.c.publisher == NOBODY,
+            )
+            values = {"phase": "back", "epoch": epoch + 1, "permit": b"", "decision": text}
+            if not connection.execute(table.update().where(mine).values(values)).rowcount:
+                return False
+            back = jobs.update().where(jobs.c.name == job, jobs.c.status.in_((Status.PENDING, Status.RUNNING)))
+            connection.execute(back.values(phase="here", status=Status.PENDING, started=None))
+            return True
+
+        return await self._database.write(write)
+
+    async def heard(self, job: str, epoch: int, now: float, *, running_since: float | None) -> None:
+        def write(connection: sa.Connection) -> None:
+            mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.phase.in_(_OUT))
+            if not connection.execute(table.update().where(mine).values(heard=now)).rowcount:
+                return
+            if running_since is not None:
+                waits = sa.and_(jobs.c.name == job, jobs.c.status == Status.PENDING)
+                connection.execute(
+                    jobs.update().where(waits).values(status=Status.RUNNING, started=running_since)
+                )
+
+        await self._database.write(write)
+
+    async def finished(self, job: str, epoch: int) -> bool:
+        mine = sa.and_(table.c.job == job, table.c.epoch == epoch)
+        statement = table.update().where(mine).values(phase="done", permit=b"")
+        return bool(await self._database.write(lambda c: c.execute(statement).rowcount))
+
+    async def may_publish(self, job: str, epoch: int) -> bool:
+        def write(connection: sa.Connection) -> bool:
+            known = connection.execute(sa.select(table.c.epoch).where(table.c.job == job)).scalar()
+            if known is None:
+                return True  # never given away: there is no other run
+            mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.publisher.in_((NOBODY, epoch)))
+            return bool(connection.execute(table.update().where(mine).values(publisher=epoch)).rowcount)
+
+        return await self._database.write(write)
+
+    async def get(self, job: str) -> Delegation | None:
+        statement = sa.select(table).where(table.c.job == job)
+        row = await self._database.read(lambda c: c.execute(statement).mappings().first())
+        return self._delegation(row) if row else None
+
+    async def active(self) -> Sequence[Delegation]:
+        statement = sa.select(table).where(table.c.phase.in_(_OUT))
+        rows = await self._database.read(lambda c: c.execute(statement).mappings().all())
+        return [self._delegation(row) for row in rows]
+
+    def _row(self, one: Delegation) -> dict[str, Any]:
+        return {
+            "job": one.job,
+            "epoch": one.epoch,
+            "phase": one.phase,
+            "cluster_id": one.cluster_id,
+            "service": one.service,
+            "endpoint": one.endpoint,
+            "permit": self._vault.seal({"permit": one.permit}, purpose=one.job),
+            "publisher": one.publisher,
+            "decision": json.dumps(one.decision),
+            "heard": one.heard,
+        }
+
+    def _delegation(self, row: sa.RowMapping) -> Delegation:
+        sealed = row["permit"]
+        return Delegation(
+            job=row["job"],
+            epoch=row["epoch"],
+            phase=row["phase"],
+            cluster_id=row["cluster_id"],
+            service=row["service"],
+            endpoint=row["endpoint"],
+            permit=self._vault.open(sealed, purpose=row["job"])["permit"] if sealed else "",
+            publisher=row["publisher"],
+            decision=json.loads(row["decision"]),
+            heard=row["heard"],
+        )
+
+
+class ReceiptStore:
+    """Kept in memory too: an order for a job that came from elsewhere is made without waiting."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+        self._receipts: dict[str, Receipt] = {}
+
+    async def load(self) -> None:
+        rows = await self._database.read(lambda c: c.execute(sa.select(receipts)).mappings().all())
+        for row in rows:
+            opened = self._vault.open(row["sealed"], purpose=row["job"])
+            permit = opened.pop("permit")
+            self._receipts[row["job"]] = Receipt(
+                row["job"], row["origin"], row["endpoint"], tuple(json.loads(row["path"])), permit, opened, row["created"]
+            )
+
+    def get(self, job: str) -> Receipt | None:
+        return self._receipts.get(job)
+
+    async def add(self, receipt: Receipt) -> None:
+        row = {
+            "job": receipt.job,
+            "origin": receipt.origin,
+            "endpoint": receipt.endpoint,
+            "path": json.dumps(list(receipt.path)),
+            "sealed": self._vault.seal({**receipt.store, "permit": receipt.permit}, purpose=receipt.job),
+            "created": receipt.created,
+        }
+        await self._database.write(lambda c: upsert(c, receipts, row))
+        self._receipts[receipt.job] = receipt
+
+    async def remove(self, job: str) -> None:
+        await self._database.write(lambda c: c.execute(receipts.delete().where(receipts.c.job == job)))
+        self._receipts.pop(job, None)
