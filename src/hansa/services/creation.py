@@ -4,14 +4,16 @@ A create that dies in between is taken back at the next start, a delete is finis
 seen half-done by a reader.
 """
 
+import hashlib
 import secrets as randomness
+from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import msgspec
 import structlog
 
-from hansa.identity import Caller
+from hansa.identity import Caller, access
 from hansa.kernel.errors import Forbidden, HansaError
 from hansa.services import orders, reading, replicas, validation
 from hansa.services.errors import BadService, ServiceExists
@@ -78,7 +80,7 @@ async def _make_parts(
     missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))
     record = await room.records.replace(replace(record, made_buckets=missing), secrets, record.version)
     undo.push_async_callback(room.buckets.remove_made, missing, service.name)
-    await room.buckets.make(buckets, owner=service.owner, owner_name=caller.name, service=service.name)
+    await _make_buckets(room, service, buckets, caller.name)
     if service.volume is not None:
         volume = service.volume
         made = await room.volumes.for_service(
@@ -91,6 +93,22 @@ async def _make_parts(
         undo.push_async_callback(room.webhook.unregister, service.name, frozenset(buckets))
         await room.webhook.register(service.name, service.token, [split_path(io.path) for io in service.input])
     return record
+
+
+async def _make_buckets(room: Room, service: Service, buckets: tuple[str, ...], owner_name: str) -> None:
+    """A bucket that isolation made for one user is open to that user, and to no other."""
+    users = dict(_isolated(service))
+    shared = [bucket for bucket in buckets if bucket not in users]
+    await room.buckets.make(shared, owner=service.owner, owner_name=owner_name, service=service.name)
+    for bucket, user in users.items():
+        await room.buckets.make(
+            [bucket],
+            owner=service.owner,
+            owner_name=owner_name,
+            service=service.name,
+            visibility=access.RESTRICTED,
+            allowed_users=[user],
+        )
 
 
 async def _prepare_folders(room: Room, service: Service) -> None:
@@ -139,7 +157,7 @@ async def update(
         new_folders = [folder for folder in input_folders(service) if folder not in input_folders(before)]
         async with AsyncExitStack() as undo:
             undo.push_async_callback(room.buckets.remove_made, missing, service.name)
-            await room.buckets.make(buckets, owner=before.owner, owner_name=caller.name, service=service.name)
+            await _make_buckets(room, service, buckets, caller.name)
             if new_folders:
                 await _prepare_folders(room, service)
             fresh = replace(old, service=public, made_buckets=made, updated=room.clock.now())
@@ -266,12 +284,27 @@ def _own_buckets(room: Room, service: Service) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*paths, *service.bucket_list)))
 
 
+def user_of(service: Service, bucket: str) -> str:
+    """Whose bucket it is, if isolation made it for one user; else ""."""
+    return dict(_isolated(service)).get(bucket, "")
+
+
 def _user_buckets(service: Service) -> tuple[str, ...]:
-    """One bucket for each allowed user and input bucket when isolation is USER."""
+    return tuple(bucket for bucket, _ in _isolated(service))
+
+
+def _isolated(service: Service) -> list[tuple[str, str]]:
+    """One bucket for each allowed user and input bucket when isolation is USER, with its user."""
     if not service.isolated_by_user:
-        return ()
+        return []
     inputs = dict.fromkeys(split_path(io.path)[0] for io in service.input)
-    return tuple(f"{bucket}-{_safe(user)[:10]}" for bucket in inputs for user in service.allowed_users)
+    short = {user: _safe(user)[:10].strip("-") for user in service.allowed_users}
+    alike = Counter(short.values())
+    # OSCAR cuts the name; users whose names begin alike would share a bucket, so those get a name of their own
+    ends = {
+        user: end if alike[end] == 1 else hashlib.sha256(user.encode()).hexdigest()[:10] for user, end in short.items()
+    }
+    return [(f"{bucket}-{end}", user) for bucket in inputs for user, end in ends.items()]
 
 
 def _safe(user: str) -> str:

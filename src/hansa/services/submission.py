@@ -49,7 +49,7 @@ async def submit(
         )
     given = events.interpret(body)
     if isinstance(given, events.ObjectInput) and given.provider == "default":
-        _check_input(room, caller, record, given)
+        _check_input(room, caller, given)
     job = _job(room, record, job_name or new_name(name), _submitter(room, caller, given), body)
     if room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):
         fresh = await _surely(room, _accept_notified(room, job, given))
@@ -77,7 +77,7 @@ async def submit_upload(
 ) -> Job | None:
     """An upload the manager itself saw becomes a job, once for each object version."""
     body = events.minio_event(bucket, key, size=size, etag=etag, at=float(modified), content_type=content_type)
-    owner = room.buckets.owner_of(bucket) or record.service.owner
+    owner = creation.user_of(record.service, bucket) or room.buckets.owner_of(bucket) or record.service.owner
     job = _job(room, record, new_name(record.service.name), owner, body)
     if not await _surely(room, room.jobs.accept_upload(job, bucket, key, etag, modified)):
         return None
@@ -90,7 +90,7 @@ async def run(room: Room, caller: Caller, name: str, body: bytes) -> Reply:
     record = invocable(room, caller, name)
     given = events.interpret(body)
     if isinstance(given, events.ObjectInput) and given.provider == "default":
-        _check_input(room, caller, record, given)
+        _check_input(room, caller, given)
     order = orders.make(room, record, f"run-{uuid.uuid4().hex}", body, seconds=room.limits.run_limit)
     never = room.dispatcher.never_fits(order.cpu, order.memory)
     if never:
@@ -107,10 +107,10 @@ async def _surely(room: Room, accepting: Awaitable[bool]) -> bool:
         raise
 
 
-def _check_input(room: Room, caller: Caller, record: Record, given: events.ObjectInput) -> None:
-    """The manager fetches inputs with its own rights, so an event must not name a bucket its sender may not read."""
-    own = {bucket for bucket, _ in creation.input_folders(record.service)}
-    if caller.is_admin or given.bucket in own or room.buckets.may_use(caller.uid, given.bucket):
+def _check_input(room: Room, caller: Caller, given: events.ObjectInput) -> None:
+    """The manager fetches inputs with its own rights, so an event must not name a bucket its sender may not read.
+    That the service itself reads it is no reason: its other users' inputs may lie there."""
+    if room.buckets.may_use(caller.uid, given.bucket):
         return
     raise Forbidden(f"you may not read bucket {given.bucket[:63]}", hint="ask the bucket's owner to share it with you")
 

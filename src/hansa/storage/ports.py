@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-# What every S3 signature can carry: the access key stands between "/" and "," in the Authorization header, and
-# MinIO asks for three characters and refuses "=" and ",".
+# What every S3 signature can carry: the access key stands between "/" and "," in the Authorization header,
+# and MinIO asks for three characters and refuses "=" and ",".
 _CARRIED = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:|._~!*+-]{2,127}")
 
 
@@ -32,8 +32,8 @@ class Keys:
 
     @classmethod
     def of_user(cls, uid: str, secret_key: str) -> "Keys":
-        """The access key is the user's id itself, as OSCAR's clients expect; an id that a signature cannot carry
-        (a URL, a name with spaces) gets a derived one, the same every time."""
+        """The access key is the user's id itself, as OSCAR's clients expect; an id that a signature cannot
+        carry (a URL, a name with spaces) gets a derived one, the same every time."""
         if _CARRIED.fullmatch(uid):
             return cls(uid, secret_key)
         return cls("uid-" + hashlib.sha256(uid.encode()).hexdigest()[:40], secret_key)
@@ -74,7 +74,8 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class StoreNews:
-    """One step of the store's change stream: `cursor` is where to go on from; `upload` is None for other changes."""
+    """One step of the store's change stream: `cursor` is where to go on from; `upload` is None for other
+    changes."""
 
     cursor: int
     upload: Upload | None
@@ -131,11 +132,12 @@ class ObjectStore(Protocol):
 
 
 class StoreUsers(Protocol):
-    """The store's own users, so that each person reaches only their buckets. A user is named by the access key
-    (`Keys.of_user`); every call may be repeated."""
+    """The store's own users, so that each person reaches only their buckets. A user is named by the access
+    key (`Keys.of_user`); every call may be repeated."""
 
     async def ensure_user(self, keys: Keys) -> None:
-        """The user named and keyed by `keys` exists; a new one may do nothing but use the published buckets."""
+        """The user named and keyed by `keys` exists; a new one may do nothing but use the published
+        buckets."""
         ...
 
     async def grant(self, user: str, buckets: frozenset[str]) -> None:
@@ -154,10 +156,12 @@ class StoreUsers(Protocol):
 
 
 class UploadSource(Protocol):
-    """News of uploads. Not every store can replay all of it, so a reconciliation listing always stands beside it."""
+    """News of uploads. Not every store can replay all of it, so a reconciliation listing always stands
+    beside it."""
 
     def follow(self, cursor: int | None) -> AbstractAsyncContextManager[AsyncIterator[StoreNews]]:
-        """Subscribed once entered. From `cursor` on, or from now when it is None. Raises `Temporary` when cut."""
+        """Subscribed once entered. From `cursor` on, or from now when it is None. Raises `Temporary` when
+        cut."""
         ...
 
 
@@ -165,8 +169,8 @@ class Notifications(Protocol):
     """Stores that call us back (MinIO): tell them where. The embedded store needs none of it."""
 
     async def register(self, service: str, url: str, token: str, folders: Mapping[str, frozenset[str]]) -> None:
-        """Uploads below these folders (bucket → prefixes such as "in/", "" for all of it) are posted to `url` with
-        `token` as bearer. Replaces what the service had in these buckets."""
+        """Uploads below these folders (bucket → prefixes such as "in/", "" for all of it) are posted to
+        `url` with `token` as bearer. Replaces what the service had in these buckets."""
         ...
 
     async def unregister(self, service: str, buckets: frozenset[str]) -> None:

@@ -1,10 +1,10 @@
 """How do we read and write objects? `S3Store` speaks S3 to SeaweedFS, MinIO, AWS or any other store.
 
-boto3 blocks, so every call runs in this store's own few threads. Users' keys and the manager's keys open separate
-`S3Store`s on the same address. Errors are translated in `errors.py`.
-"""
+boto3 blocks, so every call runs in this store's own few threads. Users' keys and the manager's keys open
+separate `S3Store`s on the same address. Errors are translated in `errors.py`."""
 
 import asyncio
+import builtins
 import contextlib
 import os
 import secrets
@@ -21,11 +21,10 @@ import boto3
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from s3transfer.exceptions import RetriesExceededError
 
 from hansa.drivers.s3.errors import FOREIGN, StoreUnreachable, code_of, translated
 from hansa.kernel.errors import Forbidden, Invalid
-from hansa.storage.ports import Keys, ObjectInfo, ObjectPage, StoreAddress
+from hansa.storage import Keys, ObjectInfo, ObjectPage, StoreAddress
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -53,10 +52,15 @@ class Limits:
 
 
 class S3Store:
-    """The `ObjectStore` port over S3, with one pair of keys."""
+    """The `ObjectStore` port over S3, with one pair of keys.
 
-    def __init__(self, address: StoreAddress, keys: Keys, limits: Limits | None = None) -> None:
+    `address` is where clients reach the store, and so what links are signed for; `reach_at` is the endpoint
+    this manager uses itself, when that is another one.
+    """
+
+    def __init__(self, address: StoreAddress, keys: Keys, *, reach_at: str = "", limits: Limits | None = None) -> None:
         self.address = address
+        self.reach_at = reach_at or address.endpoint
         self._keys = keys
         self._limits = limits or Limits()
         self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="s3")
@@ -70,8 +74,9 @@ class S3Store:
     async def close(self) -> None:
         """Lets running calls end by themselves: each is bounded, and nobody waits for them any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        if "_s3" in self.__dict__:
-            self._s3.close()
+        for name in ("_s3", "_signer"):
+            if name in self.__dict__:  # a client that was never used was never made
+                getattr(self, name).close()
 
     async def check(self) -> None:
         try:
@@ -84,8 +89,7 @@ class S3Store:
             ) from error
 
     async def buckets(self) -> list[str]:
-        answer = await self._call("list the buckets", lambda: self._s3.list_buckets())
-        return [bucket["Name"] for bucket in answer["Buckets"]]
+        return await self._call("list the buckets", self._buckets)
 
     async def create_bucket(self, bucket: str) -> bool:
         return await self._call(f"create bucket {bucket}", lambda: self._create_bucket(bucket))
@@ -109,9 +113,7 @@ class S3Store:
         )
 
     async def get(self, bucket: str, key: str) -> bytes:
-        return await self._call(
-            f"read {bucket}/{key}", lambda: self._s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-        )
+        return await self._call(f"read {bucket}/{key}", lambda: self._get(bucket, key))
 
     async def upload(self, bucket: str, key: str, source: Path) -> None:
         await self._call(
@@ -135,7 +137,8 @@ class S3Store:
     ) -> str:
         if not 1 <= seconds <= _LONGEST_PRESIGN:
             raise Invalid(
-                f"a link cannot be valid for {seconds} s", hint=f"choose between 1 and {_LONGEST_PRESIGN} seconds"
+                f"a link cannot be valid for {seconds} s",
+                hint=f"choose between 1 and {_LONGEST_PRESIGN} seconds",
             )
         params: dict[str, str] = {"Bucket": bucket, "Key": key}
         if content_type:
@@ -143,7 +146,7 @@ class S3Store:
         method: Literal["put_object", "get_object"] = "put_object" if operation == "upload" else "get_object"
         return await self._call(
             f"sign a link to {bucket}/{key}",
-            lambda: self._s3.generate_presigned_url(method, Params=params, ExpiresIn=seconds),
+            lambda: self._signer.generate_presigned_url(method, Params=params, ExpiresIn=seconds),
         )
 
     # What follows runs in the store's threads.
@@ -152,30 +155,39 @@ class S3Store:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._threads, work)
-        except (*FOREIGN, RetriesExceededError) as error:
+        except FOREIGN as error:
             raise translated(error, what) from error
 
     @cached_property
     def _s3(self) -> "S3Client":
+        return self._client(self.reach_at)
+
+    @cached_property
+    def _signer(self) -> "S3Client":
+        # Signing asks nobody, so the public endpoint need not be reachable from here.
+        return self._client(self.address.endpoint)
+
+    def _client(self, endpoint: str) -> "S3Client":
         # Made on first use, in a thread: boto3 reads large service descriptions, which would stop the loop.
         limits = self._limits
         config = Config(
-            signature_version="s3v4",  # boto3's default for links is the old signature, which not every store knows
+            signature_version="s3v4",  # boto3 signs links the old way by default, which not every store knows
             s3={"addressing_style": "path"},
             connect_timeout=limits.connect_seconds,
             read_timeout=limits.read_seconds,
             retries={"total_max_attempts": limits.attempts, "mode": "standard"},
             max_pool_connections=limits.threads + limits.parts_at_once,
-            # Newer checksums travel as trailers that older stores refuse; the signature already covers the body.
+            # Newer checksums travel as trailers that older stores refuse; the signature already covers the
+            # body.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
             # A proxy from the environment never leads to a store on this machine.
-            proxies={} if urlsplit(self.address.endpoint).hostname in _LOOPBACK else None,
+            proxies={} if urlsplit(endpoint).hostname in _LOOPBACK else None,
         )
         with _building:
             return boto3.session.Session().client(
                 "s3",
-                endpoint_url=self.address.endpoint,
+                endpoint_url=endpoint,
                 region_name=self._region,
                 verify=self.address.verify,
                 aws_access_key_id=self._keys.access_key,
@@ -194,6 +206,12 @@ class S3Store:
             # Keys that may not list buckets are still proof of a store that answers.
             if code_of(error) != "AccessDenied":
                 raise
+
+    def _buckets(self) -> builtins.list[str]:
+        return [bucket["Name"] for bucket in self._s3.list_buckets()["Buckets"]]
+
+    def _get(self, bucket: str, key: str) -> bytes:
+        return self._s3.get_object(Bucket=bucket, Key=key)["Body"].read()
 
     def _create_bucket(self, bucket: str) -> bool:
         try:
@@ -226,7 +244,7 @@ class S3Store:
             self._s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
         while True:
             page = self._s3.list_object_versions(Bucket=bucket, MaxKeys=1000)
-            doomed: list[ObjectIdentifierTypeDef] = [
+            doomed: builtins.list[ObjectIdentifierTypeDef] = [
                 {"Key": entry["Key"], "VersionId": entry["VersionId"]}
                 for entry in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             ]
@@ -243,7 +261,12 @@ class S3Store:
         more = {"ContinuationToken": page} if page else {}
         answer = self._s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=limit, **more)  # type: ignore[arg-type]
         objects = tuple(
-            ObjectInfo(each["Key"], each["Size"], each["ETag"].strip('"'), float(int(each["LastModified"].timestamp())))
+            ObjectInfo(
+                each["Key"],
+                each["Size"],
+                each["ETag"].strip('"'),
+                float(int(each["LastModified"].timestamp())),
+            )
             for each in answer.get("Contents", [])
         )
         return ObjectPage(objects, answer.get("NextContinuationToken", "") if answer["IsTruncated"] else "")

@@ -3,7 +3,7 @@
 `client.py` and `minio.py` come here at their border; nothing of botocore leaves this folder.
 """
 
-from boto3.exceptions import S3UploadFailedError
+from boto3.exceptions import Boto3Error, S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError, SSLError
 
 from hansa.kernel.errors import Conflict, Forbidden, HansaError, Invalid, Kind, NotFound, Temporary, TooLarge
@@ -91,5 +91,5 @@ def _from_answer(error: ClientError, what: str) -> HansaError:
     return Invalid(message, hint=str(error.response.get("Error", {}).get("Message", "")))
 
 
-FOREIGN: tuple[type[Exception], ...] = (BotoCoreError, ClientError, S3UploadFailedError, ValueError)
+FOREIGN: tuple[type[Exception], ...] = (BotoCoreError, ClientError, Boto3Error, ValueError)
 """What boto and s3transfer raise for trouble with the store; a local disk's `OSError` passes as it is."""

@@ -1,0 +1,1 @@
+"""One suite per port; every driver that offers the port must pass it."""

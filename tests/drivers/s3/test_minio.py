@@ -1,0 +1,200 @@
+"""Does the MinIO driver keep people apart and have uploads posted to us? Against a live server, where there
+is one."""
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contracts.object_store import StoreUsersContract, fresh_name
+from hansa.drivers.s3 import OpenStore, StoreUnreachable, open_minio
+from hansa.drivers.s3.minio import MinioConnection, MinioNotifications
+from hansa.kernel.errors import Forbidden, Invalid, NotFound
+from hansa.storage import Keys, Notifications, ObjectStore, StoreAddress
+
+if TYPE_CHECKING:  # the plug-in below must be the first to import it
+    from real.minio import RunningMinio
+
+pytest_plugins = ("real.minio",)
+
+PATIENCE = 15.0
+NOWHERE = StoreAddress("http://127.0.0.1:1", "us-east-1", verify=True)
+
+
+class TestMinio(StoreUsersContract):
+    @pytest.fixture
+    def opened(self, minio_store: OpenStore) -> OpenStore:
+        return minio_store
+
+
+@dataclass
+class Receiver:
+    """A manager's door, as far as MinIO sees it."""
+
+    url: str = ""
+    calls: "asyncio.Queue[tuple[str, str, dict[str, Any]]]" = field(default_factory=asyncio.Queue)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while request := (await reader.readline()).decode().split():
+                headers: dict[str, str] = {}
+                while line := (await reader.readline()).decode().strip():
+                    name, _, value = line.partition(":")
+                    headers[name.lower()] = value.strip()
+                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                if body:
+                    await self.calls.put((request[1], headers.get("authorization", ""), json.loads(body)))
+                writer.write(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+                await writer.drain()
+        finally:
+            writer.close()
+
+    async def told_of(self, store: ObjectStore, bucket: str, key: str) -> tuple[str, str, dict[str, Any]]:
+        """Uploads until told: without a queue of its own, MinIO may drop what happens right after its restart."""
+        for _ in range(5):
+            await store.put(bucket, key, b"x")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE / 5):
+                    call = await self.calls.get()
+                assert call[2]["Key"] == f"{bucket}/{key}"
+                return call
+        raise AssertionError(f"never told of {key}")
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    server = await asyncio.start_server(receiver.answer, "127.0.0.1", 0)
+    receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    yield receiver
+    server.close()
+
+
+@pytest.fixture
+def notifications(minio_store: OpenStore) -> Notifications:
+    assert minio_store.notifications is not None
+    return minio_store.notifications
+
+
+@pytest.fixture
+async def bucket(minio_store: OpenStore) -> AsyncIterator[str]:
+    name = fresh_name()
+    await minio_store.store.create_bucket(name)
+    yield name
+    await minio_store.store.delete_bucket(name)
+
+
+async def uptime(server: "RunningMinio") -> int:
+    """Seconds since MinIO was started or restarted."""
+    connection = MinioConnection(server.address, server.keys)
+    try:
+        info = json.loads(await connection.call("read MinIO's state", connection.admin.info))
+    finally:
+        await connection.close()
+    return int(info["servers"][0].get("uptime", 0))  # left out while it is zero
+
+
+async def test_uploads_below_the_folder_are_posted(
+    minio_server: "RunningMinio",
+    minio_store: OpenStore,
+    notifications: Notifications,
+    bucket: str,
+    receiver: Receiver,
+) -> None:
+    service, token = f"svc-{secrets.token_hex(4)}", secrets.token_hex(32)
+    folders = {bucket: frozenset({"in/", "more/"})}
+    await notifications.register(service, f"{receiver.url}/job/{service}", token, folders)
+    await minio_store.store.put(bucket, "out/no", b"x")
+    path, authorization, event = await receiver.told_of(minio_store.store, bucket, "in/a b+ñ.txt")
+    assert (path, authorization) == (f"/job/{service}", f"Bearer {token}")
+    assert event["Key"] == f"{bucket}/in/a b+ñ.txt"
+    assert event["Records"][0]["requestParameters"]["principalId"] == minio_store.keys.access_key
+
+    async with asyncio.timeout(PATIENCE):
+        while (up := await uptime(minio_server)) < 2:
+            await asyncio.sleep(0.1)
+    await notifications.register(service, f"{receiver.url}/job/{service}", token, folders)
+    assert await uptime(minio_server) >= up  # the same again costs no restart
+
+    renewed = secrets.token_hex(32)  # a new token is used from now on
+    await notifications.register(service, f"{receiver.url}/job/{service}", renewed, folders)
+    _, authorization, _ = await receiver.told_of(minio_store.store, bucket, "more/k")
+    assert authorization == f"Bearer {renewed}"
+
+    await notifications.unregister(service, frozenset({bucket, fresh_name()}))
+    await notifications.unregister(service, frozenset({bucket}))
+    await minio_store.store.put(bucket, "in/late", b"x")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await receiver.calls.get()
+
+
+async def test_services_do_not_disturb_each_other(
+    minio_store: OpenStore, notifications: Notifications, bucket: str, receiver: Receiver
+) -> None:
+    services = [f"svc-{secrets.token_hex(4)}" for _ in range(2)]
+    for service in services:
+        await notifications.register(
+            service, f"{receiver.url}/job/{service}", "token", {bucket: frozenset({f"{service}/"})}
+        )
+    await notifications.unregister(services[0], frozenset({bucket}))
+    await minio_store.store.put(bucket, f"{services[0]}/k", b"x")  # nobody is told of it
+    path, _, _ = await receiver.told_of(minio_store.store, bucket, f"{services[1]}/k")
+    assert path == f"/job/{services[1]}"
+    await notifications.unregister(services[1], frozenset({bucket}))
+
+
+async def test_a_manager_that_does_not_listen_is_temporary(notifications: Notifications, bucket: str) -> None:
+    with pytest.raises(StoreUnreachable) as caught:
+        await notifications.register("svc", "http://127.0.0.1:1/job/svc", "token", {bucket: frozenset({"in/"})})
+    assert "reach the manager" in caught.value.hint
+    assert "token" not in str(caught.value)
+
+
+async def test_a_missing_bucket_is_not_found(notifications: Notifications, receiver: Receiver) -> None:
+    service = f"svc-{secrets.token_hex(4)}"
+    with pytest.raises(NotFound):
+        await notifications.register(service, f"{receiver.url}/job", "token", {fresh_name(): frozenset({"in/"})})
+    await notifications.unregister(service, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("service", "url", "token"),
+    [
+        ("a b", "http://h/", "t"),
+        ("svc:x", "http://h/", "t"),
+        ("svc", "http://h/ enable=off", "t"),
+        ("svc", "http://h/", "t\nnotify_webhook:other endpoint=http://evil/"),
+    ],
+)
+async def test_nothing_slips_into_the_configuration(service: str, url: str, token: str) -> None:
+    opened = open_minio(NOWHERE, Keys("root", "root-secret"))
+    try:
+        assert isinstance(opened.notifications, MinioNotifications)
+        with pytest.raises(Invalid):
+            await opened.notifications.register(service, url, token, {})
+    finally:
+        await opened.close()
+
+
+async def test_a_server_that_is_away_is_temporary() -> None:
+    opened = open_minio(NOWHERE, Keys("root", "root-secret"))
+    try:
+        with pytest.raises(StoreUnreachable):
+            await opened.users.publish(frozenset())
+    finally:
+        await opened.close()
+
+
+async def test_wrong_administrator_keys_are_refused(minio_server: "RunningMinio") -> None:
+    opened = open_minio(minio_server.address, Keys("nobody", "not-the-secret"))
+    try:
+        with pytest.raises(Forbidden):
+            await opened.users.publish(frozenset())
+    finally:
+        await opened.close()

@@ -1,0 +1,187 @@
+"""Is the embedded store safe, steady and gone when it should be? Real processes, really killed."""
+
+import asyncio
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hansa.drivers.s3 import EmbeddedStore, S3Store, State, StoreInUse, StoreUnreachable
+from hansa.drivers.s3.listening import listening
+from hansa.drivers.s3.seaweed_home import Home, Ports
+from hansa.drivers.s3.users import SeaweedUsers
+from hansa.kernel.errors import Invalid
+from hansa.storage import Keys
+
+PATIENCE = 30.0
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def await_death(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while alive(pid):
+        assert time.monotonic() < deadline, f"process {pid} still lives"
+        time.sleep(0.05)
+
+
+def ports_of(folder: Path) -> Ports:
+    home = Home(folder, "127.0.0.1")
+    try:
+        return home.ports()
+    finally:
+        home.close()
+
+
+async def test_starts_guarded_and_stops_clean(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    states: list[State] = []
+    embedded = await EmbeddedStore.open(folder, on_state=states.append)
+    try:
+        found = listening(embedded.weed_pid)
+        assert found
+        assert {address for address, _ in found} == {"127.0.0.1"}
+        async with httpx.AsyncClient(trust_env=False) as http:
+            assert (await http.get(f"{embedded.address.endpoint}/healthz")).status_code == 200
+            assert (await http.get(f"{embedded.address.endpoint}/")).status_code == 403
+        arguments = Path(f"/proc/{embedded.weed_pid}/cmdline").read_bytes()
+        assert b"-master.telemetry=false" in arguments
+        assert embedded.root_keys.secret_key.encode() not in arguments
+        for private in (folder / "keys.json", folder / "config" / "security.toml"):
+            assert stat.S_IMODE(private.stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert embedded.root_keys.secret_key not in repr(embedded.root_keys)
+        assert embedded.state is State.RUNNING
+    finally:
+        await embedded.close()
+    assert not alive(embedded.weed_pid)
+    assert states == [State.RUNNING, State.STOPPED]
+    assert not [path for path in ports_of(folder).unix_sockets() if path.exists()]
+    with pytest.raises(StoreUnreachable):
+        await embedded.restarted()
+    await embedded.close()
+
+
+async def test_a_killed_server_comes_back_with_everything(tmp_path: Path) -> None:
+    embedded = await EmbeddedStore.open(tmp_path / "store")
+    users = SeaweedUsers(embedded.filer, embedded.root_keys)
+    keys = Keys.of_user("ann@example.org", "long-enough-secret")
+    root, ann = S3Store(embedded.address, embedded.root_keys), S3Store(embedded.address, keys)
+    try:
+        await root.create_bucket("harbour")
+        await users.ensure_user(keys)
+        await users.grant(keys.access_key, frozenset({"harbour"}))
+        await ann.put("harbour", "k", b"kept")
+        seen, first = embedded.starts, embedded.weed_pid
+        os.kill(first, signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE):
+            assert await embedded.restarted(seen) == seen + 1
+        assert embedded.weed_pid != first
+        assert await ann.get("harbour", "k") == b"kept"
+        await users.grant(keys.access_key, frozenset())  # the same connection works again
+    finally:
+        await users.close()
+        await root.close()
+        await ann.close()
+        await embedded.close()
+
+
+async def test_a_folder_keeps_its_address_and_belongs_to_one_manager(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    embedded = await EmbeddedStore.open(folder)
+    try:
+        address, keys = embedded.address, embedded.root_keys
+        with pytest.raises(StoreInUse):
+            await EmbeddedStore.open(folder, lock_seconds=0.2)
+    finally:
+        await embedded.close()
+    with socket.create_server(("127.0.0.1", ports_of(folder).filer)):  # somebody takes one of its ports
+        moved = await EmbeddedStore.open(folder)
+        await moved.close()
+    assert moved.address != address
+    assert moved.root_keys == keys
+
+
+MANAGER = textwrap.dedent(
+    """
+    import asyncio, pathlib, sys
+    from hansa.drivers.s3 import EmbeddedStore
+
+    async def main():
+        embedded = await EmbeddedStore.open(pathlib.Path(sys.argv[1]))
+        print(embedded.weed_pid, embedded.address.endpoint, flush=True)
+        await asyncio.sleep(600)
+
+    asyncio.run(main())
+    """
+)
+
+
+async def test_the_store_dies_with_a_killed_manager(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    manager = subprocess.Popen(
+        [sys.executable, "-c", MANAGER, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath},
+    )
+    assert manager.stdout is not None
+    try:
+        pid, endpoint = (await asyncio.to_thread(manager.stdout.readline)).split()
+        assert alive(int(pid))
+    finally:
+        manager.kill()
+        manager.wait(PATIENCE)
+        manager.stdout.close()
+    # The next manager starts at once: it waits for the old server's end, and serves the same address.
+    embedded = await EmbeddedStore.open(folder)
+    try:
+        assert not alive(int(pid))
+        assert embedded.address.endpoint == endpoint
+    finally:
+        await embedded.close()
+
+
+async def test_the_store_dies_with_a_killed_guard_and_is_started_again(tmp_path: Path) -> None:
+    embedded = await EmbeddedStore.open(tmp_path / "store")
+    try:
+        seen, weed = embedded.starts, embedded.weed_pid
+        guard = int(Path(f"/proc/{weed}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(guard, signal.SIGKILL)
+        await asyncio.to_thread(await_death, weed)
+        async with asyncio.timeout(PATIENCE):
+            await embedded.restarted(seen)
+    finally:
+        await embedded.close()
+    assert not alive(embedded.weed_pid)
+
+
+async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "filerldb2").write_text("not a database")
+    with pytest.raises(StoreUnreachable) as caught:
+        await EmbeddedStore.open(folder, start_seconds=15)
+    assert "weed.log" in caught.value.hint
+    assert caught.value.facts["log"]
+    home = Home(folder, "127.0.0.1")
+    assert home.try_lock()  # nothing of it lives on
+    home.close()
+
+
+async def test_refuses_to_listen_beyond_this_machine(tmp_path: Path) -> None:
+    with pytest.raises(Invalid):
+        await EmbeddedStore.open(tmp_path / "store", host="0.0.0.0")
