@@ -43,6 +43,8 @@ class Dispatcher:
         clock: Clock,
         most_attempts: int,
         on_change: Callable[[Job, Outcome | None], None] = lambda job, outcome: None,
+        delegable: Callable[[str], bool] = lambda service: False,
+        on_stuck: Callable[[], None] = lambda: None,
     ) -> None:
         self._jobs = jobs
         self._host = host
@@ -52,6 +54,8 @@ class Dispatcher:
         self._clock = clock
         self._most_attempts = most_attempts
         self._on_change = on_change
+        self._delegable = delegable
+        self._on_stuck = on_stuck
         self._queue = Queue()
         self._hopeless: list[Waiting] = []  # too large for this cluster; they need not wait to hear it
         self._look_again = False
@@ -77,6 +81,10 @@ class Dispatcher:
     def pending(self) -> list[Waiting]:
         """What waits here, in order, without what is being offered elsewhere."""
         return self._queue.snapshot()
+
+    def gone(self, name: str) -> None:
+        """A member has it now."""
+        self._queue.remove(name)
 
     @contextmanager
     def held_back(self, name: str) -> Iterator[bool]:
@@ -138,6 +146,8 @@ class Dispatcher:
                     while (waiting := self._next()) is not None:
                         task = tasks.create_task(self._run(waiting), name=f"job {waiting.name}")
                         self._running[waiting.name] = task
+                    if len(self._queue):
+                        self._on_stuck()
                         task.add_done_callback(functools.partial(self._let_go, waiting.name))
         finally:
             self._interrupted = True
@@ -152,6 +162,8 @@ class Dispatcher:
         self._admission.release(name)
 
     def _may_start(self, waiting: Waiting) -> bool:
+        if self._delegable(waiting.service) and self.never_fits(waiting.cpu, waiting.memory):
+            return False  # a member may have the room that this cluster will never have
         return self._within_quota(waiting.owner, self.used_by(waiting.owner), Needs(waiting.cpu, waiting.memory))
 
     def _hold(self, waiting: Waiting) -> bool:

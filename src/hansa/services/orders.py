@@ -1,5 +1,7 @@
 """From a service and an event to the order an engine carries out."""
 
+from collections.abc import Awaitable, Callable
+
 from hansa.kernel import quantities
 from hansa.kernel.errors import Invalid
 from hansa.services import secret_parts, validation
@@ -10,25 +12,38 @@ from hansa.services.service import Service
 TIME_LIMIT = "hansa/time-limit"  # annotation: seconds, or 30s, 10m, 2h
 
 
-def make(room: Room, record: Record, name: str, event: bytes, *, seconds: float | None = None) -> RunOrder:
+def make(
+    room: Room,
+    record: Record,
+    name: str,
+    event: bytes,
+    *,
+    seconds: float | None = None,
+    may_publish: Callable[[], Awaitable[bool]] | None = None,
+) -> RunOrder:
     service = record.service
     secrets = room.records.secrets(service.name)
     cpu, memory = validation.needs(service)
     with_keys = secret_parts.providers_with_keys(service, secrets)
+    providers = {
+        f"{kind}.{ident}": {key: str(value) for key, value in config.items()}
+        for kind, by_id in with_keys.items()
+        for ident, config in by_id.items()
+    }
+    receipt = room.receipts.get(name)
+    if receipt is not None and receipt.store:
+        providers["minio.default"] = dict(receipt.store)  # a replica's data lives at its origin
     return RunOrder(
         name=name,
         service=service,
         secrets=secret_parts.for_script(secrets),
-        providers={
-            f"{kind}.{ident}": {key: str(value) for key, value in config.items()}
-            for kind, by_id in with_keys.items()
-            for ident, config in by_id.items()
-        },
+        providers=providers,
         event=event,
         cpu=cpu,
         memory=memory,
         seconds=seconds if seconds is not None else time_limit(service, room.limits.time_limit),
         mounts=_mounts(room, service),
+        may_publish=may_publish,
     )
 
 

@@ -5,7 +5,7 @@ the hosts only; each is small enough to be written in a day and has a contract s
 """
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol

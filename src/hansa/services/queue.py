@@ -73,16 +73,17 @@ class Queue:
             line = self._lines[owner]
             while line and line[0][1].name not in self._known:
                 line.popleft()
-            if line:
-                heads.append(line[0])
-            else:
+            if not line:
                 del self._lines[owner]
+                continue
+            free = (e for e in line if e[1].name in self._known and e[1].name not in self._paused)
+            if (head := next(free, None)) is not None:
+                heads.append(head)
         for _ticket, waiting in sorted(heads, key=lambda head: head[0]):
             if not within_quota(waiting):
                 continue
             if not hold(waiting):
                 return None
-            self._lines[waiting.owner].popleft()
-            self._known.discard(waiting.name)
+            self._known.discard(waiting.name)  # its entry goes when the line gets there
             return waiting
         return None

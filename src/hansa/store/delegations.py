@@ -78,9 +78,7 @@ class DelegationStore:
                 return
             if running_since is not None:
                 waits = sa.and_(jobs.c.name == job, jobs.c.status == Status.PENDING)
-                connection.execute(
-                    jobs.update().where(waits).values(status=Status.RUNNING, started=running_since)
-                )
+                connection.execute(jobs.update().where(waits).values(status=Status.RUNNING, started=running_since))
 
         await self._database.write(write)
 
@@ -153,7 +151,13 @@ class ReceiptStore:
             opened = self._vault.open(row["sealed"], purpose=row["job"])
             permit = opened.pop("permit")
             self._receipts[row["job"]] = Receipt(
-                row["job"], row["origin"], row["endpoint"], tuple(json.loads(row["path"])), permit, opened, row["created"]
+                row["job"],
+                row["origin"],
+                row["endpoint"],
+                tuple(json.loads(row["path"])),
+                permit,
+                opened,
+                row["created"],
             )
 
     def get(self, job: str) -> Receipt | None:

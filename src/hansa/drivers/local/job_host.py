@@ -71,7 +71,7 @@ class LocalJobHost:
                 else:
                     log.say("INFO", "the script had ended before the manager was restarted; going on")
                 if not state.staged:
-                    state = State(await self._deliver(state.outcome, staging, log), staged=True)
+                    state = State(await self._deliver(order, state.outcome, staging, log), staged=True)
                     await asyncio.to_thread(workdir.keep, state)
             return state.outcome
         finally:
@@ -104,7 +104,12 @@ class LocalJobHost:
         await staging.bring()
         await self._engine.write_call(order, workdir, staging)
 
-    async def _deliver(self, outcome: services.Outcome, staging: Staging, log: LogWriter) -> services.Outcome:
+    async def _deliver(
+        self, order: services.RunOrder, outcome: services.Outcome, staging: Staging, log: LogWriter
+    ) -> services.Outcome:
+        if order.may_publish is not None and not await order.may_publish():
+            log.say("WARNING", "another run of this job was given precedence; these outputs are thrown away")
+            return services.Outcome(False, outcome.exit_code, "superseded by another run", outcome.cpu_seconds)
         try:
             count = await staging.carry()
         except errors.HansaError as error:

@@ -151,6 +151,16 @@ class LogBook:
             half_line = writer.half_line
         return await asyncio.to_thread(self._read, name, half_line, timestamps)
 
+    async def keep(self, name: str, text: str) -> None:
+        """The log of a job that ran elsewhere, as `read` with timestamps gives it there."""
+        await asyncio.to_thread(self._write, self.path(name), text.encode(errors="replace")[: self.limit])
+
+    @staticmethod
+    def _write(path: Path, data: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data if data.endswith(b"\n") or not data else data + b"\n")
+
     async def remove(self, name: str) -> None:
         """A missing log is fine."""
         await asyncio.to_thread(self.path(name).unlink, missing_ok=True)

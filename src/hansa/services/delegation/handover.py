@@ -142,7 +142,7 @@ class Delegator:
                 trouble = "the job came through it"
             elif receipt is not None and len(receipt.path) >= self.hop_limit:
                 trouble = f"the job passed {len(receipt.path)} clusters already"
-            elif found.trouble and (needs_status or found.status is None and "in a row" in found.trouble):
+            elif found.trouble and (needs_status or (found.status is None and "in a row" in found.trouble)):
                 trouble = found.trouble
             in_flight = self._since(member.key, found.at)
             candidates.append(Candidate(member, found.status, trouble, found.history, in_flight))
@@ -197,6 +197,7 @@ class Delegator:
             verdict = await self._hand_over(record, job, member, peer, fresh)
             if verdict == "":
                 await room.delegations.accepted(job.name, epoch, room.clock.now())
+                room.dispatcher.gone(job.name)
                 self._in_flight.setdefault(member.key, []).append((room.clock.now(), Needs(job.cpu, job.memory)))
                 _log.info("delegated", job=job.name, member=member.key, policy=said["policy"])
                 return True
@@ -260,6 +261,7 @@ class Delegator:
             said["refused"][member.key] = error.message
             return False
         ended = Outcome(True, None, f"handed to {member.url}")
+        room.dispatcher.gone(job.name)
         return await room.jobs.end(job.name, ended, room.clock.now())
 
 
@@ -283,5 +285,3 @@ def _delegation(
         decision={**said, "refused": dict(said["refused"])},
         heard=now,
     )
-
-
