@@ -14,9 +14,13 @@ from hansa.storage import Keys, StoreAddress
 
 
 class PeerUnreachable(errors.Temporary):
-    """A member's manager does not answer; what became of the request is not known."""
+    """A member's manager does not answer; if the request was sent, what became of it is not known."""
 
     code = "peer.unreachable"
+
+    def __init__(self, message: str, *, sent: bool = True, hint: str = "", retry_after: float = 1.0) -> None:
+        super().__init__(message, hint=hint, retry_after=retry_after)
+        self.sent = sent  # False only when it is certain that nothing reached the peer
 
 
 class PeerRefused(errors.HansaError):
@@ -24,9 +28,10 @@ class PeerRefused(errors.HansaError):
 
     code, kind = "peer.refused", errors.Kind.CONFLICT
 
-    def __init__(self, message: str, *, status: int, hint: str = "") -> None:
+    def __init__(self, message: str, *, status: int, hint: str = "", problem: str = "") -> None:
         super().__init__(message, hint=hint, status=status)
         self.status = status
+        self.problem = problem  # the code a Hansa peer gave, "" from others
 
 
 class UntrustedCluster(errors.Forbidden):
@@ -113,7 +118,12 @@ class Peer(Protocol):
     address: Address
 
     async def kind(self) -> Literal["hansa", "oscar"]:
-        """Asked once and remembered."""
+        """Asked now and then, and remembered."""
+        ...
+
+    async def capabilities(self) -> frozenset[str]:
+        """What the peer can do beyond OSCAR, by name; nothing for OSCAR's own manager. Ask for a name, never for a
+        version."""
         ...
 
     async def read(self, service: str, credentials: Credentials) -> dict[str, Any] | None:
@@ -139,7 +149,7 @@ class Peer(Protocol):
     async def status(self, credentials: Credentials, timeout: float) -> PeerStatus: ...
     async def history(self, service: str, credentials: Credentials, timeout: float) -> PeerHistory: ...
     async def hand_over(self, job: Handover, credentials: Credentials) -> None:
-        """Returns when the peer accepted it (201). The same job twice is one job there."""
+        """Returns when the peer accepted it (201). The same job twice is one job there. Nothing is tried twice."""
         ...
 
     async def storage_keys(self, credentials: Credentials) -> tuple[StoreAddress, Keys]:
@@ -148,12 +158,18 @@ class Peer(Protocol):
 
     # What only Hansa peers know; authorised by the permit of the job.
     async def away_job(self, job: str, permit: str) -> AwayJob | None:
-        """None if the peer never got it."""
+        """None if the peer itself says that it never got it."""
         ...
 
     async def away_log(self, job: str, permit: str, *, timestamps: bool) -> str: ...
-    async def cancel(self, job: str, permit: str) -> None: ...
-    async def may_publish(self, job: str, permit: str) -> bool: ...
+    async def cancel(self, job: str, permit: str) -> None:
+        """A job the peer does not have is fine."""
+        ...
+
+    async def may_publish(self, job: str, permit: str) -> bool:
+        """False only when the origin itself says that another run has the right, or had it."""
+        ...
+
     async def origin_storage(self, job: str, permit: str) -> tuple[StoreAddress, Keys]: ...
     async def fresh_token(self, service: str, group_key: str) -> tuple[str, float]:
         """An access token of the service's owner from the group's coordinator, and when it expires."""
@@ -171,4 +187,9 @@ class Peers(Protocol):
 
     def endpoint_of(self, cluster_id: str) -> str:
         """The registered endpoint, or ""."""
+        ...
+
+    async def post_event(self, url: str, body: bytes, headers: Mapping[str, str], *, verify: bool) -> None:
+        """The event for a member of type `endpoint`: any web server, which never sees credentials of ours. Returns
+        when it answered 200."""
         ...

@@ -1,0 +1,234 @@
+"""One bounded HTTP call to another cluster: limited in time, size and number, never through a redirect or a proxy.
+
+`OscarPeer` and `OscarPeers` ask through a `Line`. What the answer means is theirs; that there is none, that it is too
+large, or that it points elsewhere is said here, without repeating anything secret of the request.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+from weakref import WeakValueDictionary
+
+import httpx
+import msgspec
+
+from hansa.drivers.oscar import quoting
+from hansa.drivers.oscar.limits import Limits
+from hansa.services import peers
+
+_GATEWAYS = (502, 503, 504)
+_GATEWAY_WORDS = ("bad gateway", "service unavailable", "gateway time", "no available server", "no healthy upstream",
+                  "upstream connect error", "upstream request timeout")  # fmt: skip
+_NO_ROUTE = ("404 page not found", "default backend", "<")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request. `whom` is how errors name the other side."""
+
+    whom: str
+    method: str
+    url: str
+    verify: bool
+    timeout: float
+    most: int  # bytes of a good answer
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    content: bytes | None = field(default=None, repr=False)
+    params: Mapping[str, str] | None = None
+    secrets: Iterable[str] = field(default=(), repr=False)  # never to be repeated, besides the Authorization
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    question: Question
+    status: int
+    content_type: str
+    body: bytes = field(repr=False)
+    whole: bool = True
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object it holds. Raises `PeerRefused`."""
+        try:
+            found = msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise self.nonsense("something that is not JSON") from None
+        if not isinstance(found, dict):
+            raise self.nonsense("JSON that is not an object")
+        return found
+
+    @property
+    def problem(self) -> str:
+        """The code of a Hansa manager's own refusal; "" when it comes from anybody else."""
+        if "problem+json" not in self.content_type:
+            return ""
+        try:
+            kind = self.document().get("type")
+        except peers.PeerRefused:
+            return ""
+        before, _, code = kind.partition("/problems/") if isinstance(kind, str) else ("", "", "")
+        return code if not before else ""
+
+    @property
+    def missing(self) -> bool:
+        """Whether a manager says that there is no such thing; a proxy without a manager behind it says 404 too."""
+        if self.status != 404:
+            return False
+        words = self.body[:200].decode("utf-8", "replace").strip().lower()
+        return "html" not in self.content_type and not words.startswith(_NO_ROUTE)
+
+    def nonsense(self, what: str) -> peers.PeerRefused:
+        return peers.PeerRefused(
+            f"{self.question.whom} answered {what}",
+            status=self.status,
+            hint="check that its address leads to an OSCAR or Hansa manager",
+        )
+
+    def trouble(self) -> peers.PeerRefused | peers.PeerUnreachable:
+        """What an answer that is no success means."""
+        asked = self.question
+        if self.status in _GATEWAYS and not self._from_manager():
+            return peers.PeerUnreachable(
+                f"{asked.whom} is not there: what stands before it answered {self.status}",
+                hint="check that its manager runs",
+            )
+        secrets = quoting.secrets_in(asked.headers.get("Authorization", "")).union(asked.secrets)
+        said = quoting.quote(self.body, self.content_type, secrets) if self.whole else ""
+        return peers.PeerRefused(
+            f"{asked.whom} answered {self.status}" + (f": {said}" if said else ""),
+            status=self.status,
+            problem=self.problem,
+        )
+
+    def _from_manager(self) -> bool:
+        """Managers answer JSON, or text in UTF-8 that says more than a proxy's phrases. Neither ever answers 504."""
+        if self.status == 504 or not self.body.strip():
+            return False
+        if "json" in self.content_type:
+            return self.body.lstrip()[:1] == b"{"
+        words = self.body[:200].decode("utf-8", "replace").strip().lower()
+        own_manner = self.content_type.replace(" ", "").lower() == "text/plain;charset=utf-8"
+        return own_manner and not words.startswith(_GATEWAY_WORDS)
+
+
+class Line:
+    """The connections to all other clusters: one pool that checks certificates, one that does not."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
+
+    async def ask(self, question: Question) -> Answer:
+        """The answer, whatever its status. Raises `PeerUnreachable`, or `PeerRefused` for one that is unfit."""
+        sent = _Sent()
+        try:
+            async with asyncio.timeout(question.timeout):
+                return await self._in_turn(question, sent)
+        except (TimeoutError, httpx.TimeoutException):
+            raise peers.PeerUnreachable(
+                f"{question.whom} did not answer within {question.timeout:g} s", sent=sent.true
+            ) from None
+        except (httpx.LocalProtocolError, httpx.InvalidURL, UnicodeError, TypeError):
+            # Only what kind of trouble: the library's text can hold the header it could not send.
+            raise peers.PeerRefused(
+                f"the request to {question.whom} cannot be sent: a header or the address is malformed", status=400
+            ) from None
+        except httpx.HTTPError as error:
+            raise _broken(question, error, sent.true) from None
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
+
+    async def _in_turn(self, question: Question, sent: "_Sent") -> Answer:
+        url = httpx.URL(question.url)
+        key = (f"{url.scheme}://{url.netloc.decode()}", question.verify)
+        turn = self._turns.get(key)
+        if turn is None:
+            turn = self._turns[key] = asyncio.Semaphore(self._limits.at_once)
+        async with turn:
+            return await self._exchange(question, url, sent)
+
+    async def _exchange(self, question: Question, url: httpx.URL, sent: "_Sent") -> Answer:
+        if question.params:
+            url = url.copy_with(params=question.params)
+        async with self._client(question.verify).stream(
+            question.method,
+            url,
+            headers=dict(question.headers),
+            content=question.content,
+            timeout=question.timeout,
+            extensions={"trace": sent.note},
+        ) as answer:
+            status, kind = answer.status_code, answer.headers.get("content-type", "").lower()
+            if 300 <= status < 400:
+                raise peers.PeerRefused(
+                    f"{question.whom} sends us elsewhere ({status}), and we do not follow",
+                    status=status,
+                    hint="register the address at which its manager itself answers",
+                )
+            good = status < 300
+            if good and answer.headers.get("content-encoding", "identity") != "identity":
+                raise Answer(question, status, kind, b"").nonsense("in an encoding we did not ask for")
+            most = question.most if good else self._limits.error_answer
+            body = await _read(answer, most)
+            if good and body is None:
+                raise Answer(question, status, kind, b"").nonsense(f"more than {most} bytes")
+            return Answer(question, status, kind, body or b"", body is not None)
+
+    def _client(self, verify: bool) -> httpx.AsyncClient:
+        if verify not in self._clients:
+            self._clients[verify] = httpx.AsyncClient(
+                verify=ssl.create_default_context() if verify else False,
+                trust_env=False,  # a proxy from the environment would see the tokens
+                follow_redirects=False,
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # calls of many users share this client
+                limits=httpx.Limits(
+                    max_connections=self._limits.connections,
+                    max_keepalive_connections=self._limits.connections // 4,
+                    keepalive_expiry=self._limits.keep_idle,
+                ),
+                # Compressed, a small answer could unfold without bound.
+                headers={"User-Agent": "hansa", "Accept-Encoding": "identity"},
+            )
+        return self._clients[verify]
+
+
+class _Sent:
+    """Whether any byte of the request may have left."""
+
+    def __init__(self) -> None:
+        self.true = False
+
+    async def note(self, event: str, _info: Mapping[str, Any]) -> None:
+        if event.endswith("send_request_headers.started"):
+            self.true = True
+
+
+async def _read(answer: httpx.Response, most: int) -> bytes | None:
+    body = bytearray()
+    async for chunk in answer.aiter_raw():
+        body += chunk
+        if len(body) > most:
+            return None
+    return bytes(body)
+
+
+def _broken(question: Question, error: httpx.HTTPError, sent: bool) -> peers.PeerUnreachable:
+    if sent:
+        return peers.PeerUnreachable(f"{question.whom} broke off before its answer was complete")
+    if "certificate" in str(error).lower():
+        return peers.PeerUnreachable(
+            f"the TLS certificate of {question.whom} is not accepted",
+            sent=False,
+            hint="have it renewed, or trust its issuer on this machine; verify=false gives up the check",
+        )
+    return peers.PeerUnreachable(
+        f"{question.whom} cannot be reached ({type(error).__name__})",
+        sent=False,
+        hint="check its address and that its manager runs",
+    )

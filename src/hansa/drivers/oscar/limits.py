@@ -1,0 +1,31 @@
+"""How much of a peer do we put up with? The numbers of this driver, each with its trade-off."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    call_timeout: float = 20.0
+    """Seconds one call may take altogether, waiting for its turn included."""
+    connections: int = 256
+    """Open connections to all peers together."""
+    at_once: int = 32
+    """Calls under way to one peer: one that hangs takes no more of the connections than these."""
+    keep_idle: float = 4.0
+    """Seconds an idle connection is kept; less than a manager keeps it, so that it does not close under a request."""
+    small_answer: int = 256 * 1024
+    """Bytes of an answer that holds a few fields."""
+    status_answer: int = 8 * 2**20
+    """Bytes of a status: some ten thousand nodes."""
+    definition_answer: int = 32 * 2**20
+    """Bytes of a service definition; scripts may be long."""
+    page_answer: int = 8 * 2**20
+    """Bytes of one page of jobs."""
+    log_answer: int = 32 * 2**20
+    """Bytes of one job's log with its timestamps."""
+    error_answer: int = 64 * 1024
+    """Bytes read of an answer that says no; a longer one is not quoted."""
+    pages: int = 50
+    """Pages of a job listing that are read before its figures are taken as they are."""
+    kind_fresh: float = 300.0
+    """Seconds until a peer is asked again what it can do: how long an upgrade stays unnoticed."""

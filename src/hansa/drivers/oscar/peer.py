@@ -1,0 +1,225 @@
+"""One other manager over HTTP, Hansa or OSCAR's own: implements the port `hansa.services.peers.Peer`.
+
+Each method is one bounded call (`calls.py`) whose answer is read by `statuses`, `listings` or `tidings`. No call is
+repeated here: whether trying again is safe, and with which credentials, is for the caller to know.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from hansa.drivers.oscar import addresses, definitions, headers, statuses, tidings
+from hansa.drivers.oscar.calls import Answer, Line, Question
+from hansa.drivers.oscar.limits import Limits
+from hansa.drivers.oscar.listings import Listing
+from hansa.kernel.clock import Clock
+from hansa.services import Service, peers
+from hansa.storage import Keys, StoreAddress
+
+_NO_ABOUT = (200, 401, 403, 404, 405)  # how managers answer that do not know `/v1/about`
+_SERVICES = ("system", "services")
+_DELEGATIONS = ("v1", "delegations")
+
+
+class Abilities:
+    """What is remembered of the manager at one address."""
+
+    def __init__(self) -> None:
+        self.known = False
+        self.names: frozenset[str] | None = None  # None for OSCAR's own manager
+        self._asked = 0.0
+
+    def fresh(self, seconds: float) -> bool:
+        return self.known and time.monotonic() - self._asked < seconds
+
+    def keep(self, names: frozenset[str] | None) -> None:
+        self.known, self.names, self._asked = True, names, time.monotonic()
+
+
+class OscarPeer:
+    def __init__(self, address: peers.Address, line: Line, limits: Limits, abilities: Abilities, clock: Clock) -> None:
+        self.address = address
+        self._line = line
+        self._limits = limits
+        self._abilities = abilities
+        self._clock = clock
+
+    async def kind(self) -> Literal["hansa", "oscar"]:
+        return "oscar" if await self._learn() is None else "hansa"
+
+    async def capabilities(self) -> frozenset[str]:
+        return await self._learn() or frozenset()
+
+    async def read(self, service: str, credentials: peers.Credentials) -> dict[str, Any] | None:
+        answer = await self._ask(
+            "GET", *_SERVICES, service, credentials=credentials, most=self._limits.definition_answer
+        )
+        return None if answer.missing else _good(answer, 200).document()
+
+    async def create(self, service: Service, credentials: peers.Credentials) -> None:
+        secrets = definitions.secrets_of(service)
+        _good(await self._send("POST", definitions.for_sending(service), credentials, secrets), 201)
+
+    async def update(self, service: Service, credentials: peers.Credentials) -> None:
+        await self._replace(definitions.for_sending(service), credentials, definitions.secrets_of(service))
+
+    async def put_back(self, definition: Mapping[str, Any], credentials: peers.Credentials) -> None:
+        before = definitions.for_putting_back(definition)
+        await self._replace(before, credentials, definitions.secrets_in(before))
+
+    async def remove(self, service: str, credentials: peers.Credentials) -> None:
+        answer = await self._ask("DELETE", *_SERVICES, service, credentials=credentials)
+        if answer.missing:
+            return
+        if answer.status == 500 and await self.read(service, credentials) is None:
+            return  # OSCAR on Knative says so of a service that is not there
+        _good(answer, 200, 204)
+
+    async def status(self, credentials: peers.Credentials, timeout: float) -> peers.PeerStatus:
+        begun = time.perf_counter()
+        answer = await self._ask(
+            "GET", "system", "status", credentials=credentials, timeout=timeout, most=self._limits.status_answer
+        )
+        return statuses.read(_good(answer, 200), time.perf_counter() - begun)
+
+    async def history(self, service: str, credentials: peers.Credentials, timeout: float) -> peers.PeerHistory:
+        """Pages are read while there is time; what was read by then counts."""
+        listing, page = Listing(), ""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        for number in range(self._limits.pages):
+            try:
+                answer = await self._ask(
+                    *("GET", "system", "logs", service),
+                    credentials=credentials,
+                    params={"page": page} if page else None,
+                    timeout=max(0.001, end - loop.time()),
+                    most=self._limits.page_answer,
+                )
+                page = listing.add(_good(answer, 200))
+            except (peers.PeerUnreachable, peers.PeerRefused):
+                if number == 0:
+                    raise
+                break
+            if not page:
+                break
+        return listing.sum()
+
+    async def hand_over(self, job: peers.Handover, credentials: peers.Credentials) -> None:
+        sent = headers.of_handover(job, credentials)
+        secrets = (job.permit, *job.headers.values())
+        _good(await self._ask("POST", "job", job.service, headers=sent, content=job.body, secrets=secrets), 201)
+
+    async def storage_keys(self, credentials: peers.Credentials) -> tuple[StoreAddress, Keys]:
+        return tidings.storage(_good(await self._ask("GET", "system", "config", credentials=credentials), 200))
+
+    async def away_job(self, job: str, permit: str) -> peers.AwayJob | None:
+        answer = await self._ask("GET", *_DELEGATIONS, job, credentials=_permit(permit))
+        if answer.status == 404 and answer.problem:
+            return None
+        return tidings.away_job(_good(answer, 200))
+
+    async def away_log(self, job: str, permit: str, *, timestamps: bool) -> str:
+        answer = await self._ask(
+            *("GET", *_DELEGATIONS, job, "log"),
+            credentials=_permit(permit),
+            params={"timestamps": "true"} if timestamps else None,
+            most=self._limits.log_answer,
+        )
+        return _good(answer, 200).body.decode("utf-8", "replace")
+
+    async def cancel(self, job: str, permit: str) -> None:
+        answer = await self._ask("DELETE", *_DELEGATIONS, job, credentials=_permit(permit))
+        if not (answer.status == 404 and answer.problem):
+            _good(answer, 200, 202, 204)
+
+    async def may_publish(self, job: str, permit: str) -> bool:
+        answer = await self._ask("POST", *_DELEGATIONS, job, "publish", credentials=_permit(permit))
+        if answer.status in (409, 410) and answer.problem:
+            return False
+        _good(answer, 200, 204)
+        return True
+
+    async def origin_storage(self, job: str, permit: str) -> tuple[StoreAddress, Keys]:
+        answer = await self._ask("GET", *_DELEGATIONS, job, "storage", credentials=_permit(permit))
+        return tidings.storage(_good(answer, 200))
+
+    async def fresh_token(self, service: str, group_key: str) -> tuple[str, float]:
+        shown = peers.Credentials(f"GroupKey {group_key}")
+        answer = await self._ask("POST", "v1", "services", service, "access-token", credentials=shown)
+        return tidings.token(_good(answer, 200), self._clock.now())
+
+    async def _learn(self) -> frozenset[str] | None:
+        """The names of what it can do; None for OSCAR's own manager. One that is down stays what it was."""
+        if not self._abilities.fresh(self._limits.kind_fresh):
+            try:
+                self._abilities.keep(await self._inquire())
+            except peers.PeerUnreachable:
+                if not self._abilities.known:
+                    raise
+        return self._abilities.names
+
+    async def _inquire(self) -> frozenset[str] | None:
+        answer = await self._ask("GET", "v1", "about")
+        names = tidings.capabilities(_good(answer, *_NO_ABOUT))
+        if names is None:
+            # A proxy without a manager behind it knows no `/v1/about` either; taking a Hansa for an OSCAR would last.
+            health = await self._ask("GET", "health")
+            if not _good(health, 200).body.strip().lower().startswith(b"ok"):
+                raise health.nonsense("as no manager does when asked for its health")
+        return names
+
+    async def _replace(
+        self, definition: dict[str, Any], credentials: peers.Credentials, secrets: Iterable[str]
+    ) -> None:
+        if await self.kind() == "oscar":
+            definition = definitions.without_blank_secrets(definition)
+        _good(await self._send("PUT", definition, credentials, secrets), 200, 204)
+
+    async def _send(
+        self, method: str, definition: Mapping[str, Any], credentials: peers.Credentials, secrets: Iterable[str]
+    ) -> Answer:
+        sent = {"Authorization": credentials.authorization, "Content-Type": "application/json"}
+        content = msgspec.json.encode(definition)
+        return await self._ask(method, *_SERVICES, headers=sent, content=content, secrets=secrets)
+
+    async def _ask(
+        self,
+        method: str,
+        *steps: str,
+        credentials: peers.Credentials | None = None,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        most: int | None = None,
+        secrets: Iterable[str] = (),
+    ) -> Answer:
+        shown = {"Authorization": credentials.authorization} if credentials is not None else {}
+        return await self._line.ask(
+            Question(
+                whom=f"cluster {self.address.cluster_id} at {self.address.endpoint}",
+                method=method,
+                url=addresses.below(self.address.endpoint, *steps),
+                verify=self.address.verify,
+                timeout=timeout or self._limits.call_timeout,
+                most=most or self._limits.small_answer,
+                headers={**shown, **(headers or {})},
+                content=content,
+                params=params,
+                secrets=tuple(secrets),
+            )
+        )
+
+
+def _good(answer: Answer, *statuses: int) -> Answer:
+    if answer.status not in statuses:
+        raise answer.trouble()
+    return answer
+
+
+def _permit(permit: str) -> peers.Credentials:
+    return peers.Credentials(f"Permit {permit}")

@@ -1,0 +1,83 @@
+"""What do the answers mean that carry more than a status code: keys, a job away, a token, a peer's abilities?
+
+Nothing of them is taken on trust: wrong types raise `PeerRefused`, and no answer is quoted, as all hold secrets.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from hansa.drivers.oscar.calls import Answer
+from hansa.services import peers
+from hansa.storage import Keys, StoreAddress
+
+_Status = Literal["Pending", "Running", "Succeeded", "Failed"]
+_MOST_CAPABILITIES = 256
+_LONGEST_REASON = 1000
+_LONGEST_TOKEN = 16 * 1024
+
+
+def storage(answer: Answer) -> tuple[StoreAddress, Keys]:
+    """`minio_provider` of `/system/config`, and of the storage of a delegation."""
+    provider = answer.document().get("minio_provider")
+    if not isinstance(provider, Mapping):
+        raise answer.nonsense("without a minio_provider")
+    endpoint, region, access_key, secret_key = (
+        _text(provider, name) for name in ("endpoint", "region", "access_key", "secret_key")
+    )
+    if not endpoint.startswith(("http://", "https://")) or not access_key or not secret_key:
+        raise answer.nonsense("no usable keys for its store")
+    verify = provider.get("verify", True)
+    return StoreAddress(endpoint, region or "us-east-1", verify is not False), Keys(access_key, secret_key)
+
+
+def away_job(answer: Answer) -> peers.AwayJob:
+    told = answer.document()
+    status: _Status | None = next((known for known in get_args(_Status) if known == told.get("status")), None)
+    if status is None:
+        raise answer.nonsense("a job in a state we do not know")
+    code = told.get("exit_code")
+    return peers.AwayJob(
+        status=status,
+        started=_number(told.get("started")),
+        finished=_number(told.get("finished")),
+        exit_code=code if isinstance(code, int) and not isinstance(code, bool) else None,
+        reason=_text(told, "reason")[:_LONGEST_REASON],
+        cpu_seconds=max(0.0, _number(told.get("cpu_seconds")) or 0.0),
+    )
+
+
+def token(answer: Answer, now: float) -> tuple[str, float]:
+    """`access_token` and when it expires by our own clock: the peer says in how many seconds (`expires_in`)."""
+    told = answer.document()
+    value, seconds = _text(told, "access_token"), _number(told.get("expires_in"))
+    if not value or len(value) > _LONGEST_TOKEN or not value.isascii() or not value.isprintable() or seconds is None:
+        raise answer.nonsense("no usable access token")
+    return value, now + max(0.0, seconds)
+
+
+def capabilities(answer: Answer) -> frozenset[str] | None:
+    """What a Hansa manager can do; None if this is none."""
+    if answer.status != 200 or "json" not in answer.content_type:
+        return None
+    told = answer.document()
+    if told.get("product") != "hansa":
+        return None
+    named = told.get("capabilities")
+    known = named[:_MOST_CAPABILITIES] if isinstance(named, list) else []
+    return frozenset(word for word in known if isinstance(word, str))
+
+
+def _text(part: Mapping[str, Any], key: str) -> str:
+    value = part.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,67 @@
+"""Which clusters may be sent credentials? Those the settings name, at exactly the address they name.
+
+`OscarPeers.find` asks here; nothing else makes an `Address`.
+"""
+
+from hansa.drivers.oscar import addresses
+from hansa.services import peers
+from hansa.settings import BadSetting, FederationSettings
+
+
+class Trust:
+    def __init__(self, given: FederationSettings, *, own_id: str = "", own_endpoint: str = "") -> None:
+        """`own_endpoint` is how others reach this manager: a member may live in the cluster that is asked."""
+        self._known: dict[str, peers.Address] = {}
+        for cluster_id, cluster in given.clusters.items():
+            endpoint = _checked(cluster.endpoint, f"federation.clusters.{cluster_id}.endpoint")
+            self._known[cluster_id] = peers.Address(cluster_id, endpoint, cluster.verify)
+        self._allowed = {_checked(url, "federation.allowed_endpoints") for url in given.allowed_endpoints}
+        if own_endpoint:
+            own = _checked(own_endpoint, "cluster.public_url")
+            self._allowed.add(own)
+            self._known.setdefault(own_id, peers.Address(own_id, own))
+
+    def address(self, cluster_id: str, endpoint: str = "") -> peers.Address:
+        """Where the cluster is; `endpoint` is what a definition claims. Raises `UntrustedCluster`."""
+        known = self._known.get(cluster_id)
+        if not endpoint:
+            if known is None or not cluster_id:
+                raise peers.UntrustedCluster(
+                    f"this manager knows no cluster {cluster_id[:80]!r}",
+                    hint="its administrator can add it to the setting federation.clusters",
+                )
+            return known
+        claimed = addresses.normal(endpoint)
+        if known is not None and claimed == known.endpoint:
+            return known
+        if claimed and claimed in self._allowed:
+            return peers.Address(cluster_id, claimed)
+        raise _untrusted(cluster_id, claimed, known)
+
+    def endpoint_of(self, cluster_id: str) -> str:
+        known = self._known.get(cluster_id)
+        return known.endpoint if known is not None else ""
+
+
+def _checked(url: str, setting: str) -> str:
+    endpoint = addresses.normal(url)
+    if not endpoint:
+        raise BadSetting(
+            f"setting {setting}: not a plain http(s) address",
+            hint="for example https://lubeck.example.org/oscar, without user, query or fragment",
+        )
+    return endpoint
+
+
+def _untrusted(cluster_id: str, claimed: str, known: peers.Address | None) -> peers.UntrustedCluster:
+    # Only the normal form is shown: what is not plain may carry a password.
+    where = claimed or "an address that is not a plain http(s) URL"
+    if known is not None:
+        return peers.UntrustedCluster(
+            f"cluster {cluster_id[:80]!r} is registered at {known.endpoint}, the definition says {where}",
+            hint="leave clusters out of the definition, or add its address to federation.allowed_endpoints",
+        )
+    return peers.UntrustedCluster(
+        f"cluster {cluster_id[:80]!r} at {where} is not trusted by this manager",
+        hint="its administrator can add it to the setting federation.clusters or federation.allowed_endpoints",
+    )

@@ -1,0 +1,211 @@
+"""Is every call bounded, whatever the other side does, and does nothing we send go anywhere else?"""
+
+import asyncio
+import datetime
+import ipaddress
+import ssl
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from drivers.oscar.conftest import TOKEN, OpenPeer
+from drivers.oscar.rogue import Rogue, rogue_server
+from hansa.drivers.oscar import Limits, OscarPeers
+from hansa.services import peers
+from hansa.settings import FederationSettings, KnownCluster
+from real.manager import free_port
+
+STATUS = "/system/status"
+SERVICE = "/system/services/gray"
+EMPTY = {"cluster": {"nodes_count": 0, "metrics": {}, "nodes": None}}
+
+
+async def test_a_peer_that_is_not_there_was_sent_nothing(open_peer: OpenPeer, bearer: peers.Credentials) -> None:
+    peer = open_peer(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(peers.PeerUnreachable, match="cannot be reached") as failed:
+        await peer.read("gray", bearer)
+    assert failed.value.sent is False
+
+
+async def test_a_hung_peer_costs_its_time_limit(rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials) -> None:
+    rogue.hang(STATUS)
+    begun = time.perf_counter()
+    with pytest.raises(peers.PeerUnreachable, match=r"within 0\.3 s") as failed:
+        await open_peer(rogue.url).status(bearer, 0.3)
+    assert time.perf_counter() - begun < 2
+    assert failed.value.sent is True
+    async with asyncio.timeout(5):
+        await rogue.left.wait()  # no connection is left behind
+
+
+async def test_dripping_does_not_stretch_the_limit(
+    rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    rogue.drip(STATUS)
+    begun = time.perf_counter()
+    with pytest.raises(peers.PeerUnreachable):
+        await open_peer(rogue.url).status(bearer, 0.3)
+    assert time.perf_counter() - begun < 2
+
+
+async def test_one_that_hangs_holds_nobody_up(rogue: Rogue, elsewhere: Rogue, bearer: peers.Credentials) -> None:
+    """Its calls take their own turns, not all connections."""
+    rogue.hang(STATUS)
+    elsewhere.say(STATUS, EMPTY)
+    known = {"slow": KnownCluster(endpoint=rogue.url), "quick": KnownCluster(endpoint=elsewhere.url)}
+    found = OscarPeers(FederationSettings(clusters=known), limits=Limits(connections=4, at_once=2))
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        stuck = [tasks.create_task(found.find("slow").status(bearer, 15), name=f"stuck {n}") for n in range(20)]
+        while len(rogue.got) < 2:
+            await asyncio.sleep(0.01)
+        for _ in range(10):
+            await found.find("quick").status(bearer, 2)
+        for task in stuck:
+            task.cancel()
+    await found.close()
+
+
+async def test_a_flood_is_cut_off_early(rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials) -> None:
+    rogue.flood(STATUS, 100 * 2**20)
+    tracemalloc.start()
+    try:
+        with pytest.raises(peers.PeerRefused, match="more than"):
+            await open_peer(rogue.url).status(bearer, 20)
+        assert tracemalloc.get_traced_memory()[1] < 40 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_a_flood_in_a_refusal_is_not_quoted(rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials) -> None:
+    rogue.flood(STATUS, 2**20, status=500)
+    with pytest.raises(peers.PeerRefused) as refused:
+        await open_peer(rogue.url).status(bearer, 20)
+    assert refused.value.status == 500
+    assert "xxx" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{", b"HTTP/1.1 200", b"SSH-2.0-OpenSSH_9\r\n",
+     b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10\r\nabc", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 50_000],
+)  # fmt: skip
+async def test_a_cut_answer_leaves_the_fate_unknown(
+    before: bytes, rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    rogue.cut(SERVICE, before)
+    with pytest.raises(peers.PeerUnreachable, match="broke off") as failed:
+        await open_peer(rogue.url).read("gray", bearer)
+    assert failed.value.sent is True
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_a_refusal_and_carries_nothing_on(
+    status: int, rogue: Rogue, elsewhere: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    rogue.say(SERVICE, b"", status, headers={"location": f"{elsewhere.url}{SERVICE}"})
+    with pytest.raises(peers.PeerRefused, match="do not follow") as refused:
+        await open_peer(rogue.url).read("gray", bearer)
+    assert refused.value.status == status
+    assert elsewhere.got == []
+
+
+async def test_a_proxy_of_the_environment_sees_nothing(
+    rogue: Rogue, elsewhere: Rogue, open_peer: OpenPeer, bearer: peers.Credentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, elsewhere.url)
+    rogue.say(SERVICE, {"name": "gray"})
+    assert await open_peer(rogue.url).read("gray", bearer) == {"name": "gray"}
+    assert elsewhere.got == []
+
+
+async def test_no_cookie_comes_back(rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials) -> None:
+    """One user's session must not be another's."""
+    rogue.say(SERVICE, {"name": "gray"}, headers={"set-cookie": "session=alice; Path=/"})
+    peer = open_peer(rogue.url)
+    for _ in range(2):
+        await peer.read("gray", bearer)
+    assert all("cookie" not in request.headers for request in rogue.got)
+
+
+async def test_a_compressed_answer_is_not_unfolded(
+    rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    rogue.say(SERVICE, b"\x1f\x8b", headers={"content-encoding": "gzip"})
+    with pytest.raises(peers.PeerRefused, match="encoding"):
+        await open_peer(rogue.url).read("gray", bearer)
+    assert rogue.got[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "answered"),
+    [
+        (502, "text/html", b"<html>nginx</html>", False),
+        (503, "text/plain; charset=utf-8", b"Service Unavailable", False),
+        (503, "text/plain", b"no healthy upstream", False),
+        (503, "", b"", False),
+        (504, "application/json", b'{"error":"x"}', False),
+        (503, "text/plain; charset=utf-8", b"the queue is full (try later)", True),
+        (503, "application/problem+json", b'{"type":"/problems/queue.full","detail":"full"}', True),
+        (502, "text/plain; charset=utf-8", b"could not parse the token", True),
+        (500, "text/plain", b"", True),
+        (401, "", b"", True),
+        (404, "text/html", b"<html>no such site</html>", True),
+        (404, "text/plain; charset=utf-8", b"404 page not found", True),
+    ],
+)
+async def test_a_gateway_is_not_the_manager(
+    status: int, kind: str, body: bytes, answered: bool, rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    rogue.say(SERVICE, body, status, kind)
+    with pytest.raises(peers.PeerRefused if answered else peers.PeerUnreachable):
+        await open_peer(rogue.url).read("gray", bearer)
+
+
+async def test_errors_hold_no_credential(rogue: Rogue, open_peer: OpenPeer) -> None:
+    rogue.say(SERVICE, f"token {TOKEN} is not good".encode(), 401, "text/plain")
+    shown = peers.Credentials(f"Bearer {TOKEN}")
+    with pytest.raises(peers.PeerRefused, match="is not good") as refused:
+        await open_peer(rogue.url).read("gray", shown)
+    assert TOKEN not in f"{refused.value!r} {refused.value.facts} {refused.value.hint} {shown!r}"
+
+
+@pytest.mark.parametrize("odd", ["Bearer a\r\nX-Evil: 1", "Bearer a\nb", "Bearer ü", "Bearer \0"])
+async def test_credentials_cannot_smuggle_headers(odd: str, rogue: Rogue, open_peer: OpenPeer) -> None:
+    with pytest.raises(peers.PeerRefused, match="cannot be sent"):
+        await open_peer(rogue.url).read("gray", peers.Credentials(odd))
+    assert rogue.got == []
+
+
+async def test_a_certificate_nobody_vouches_for(open_peer: OpenPeer, bearer: peers.Credentials, tmp_path: Path) -> None:
+    async with rogue_server(_self_signed(tmp_path)) as secure:
+        secure.say(SERVICE, {"name": "gray"})
+        with pytest.raises(peers.PeerUnreachable, match="certificate") as failed:
+            await open_peer(secure.url).read("gray", bearer)
+        assert failed.value.sent is False
+        assert secure.got == []
+        assert await open_peer(secure.url, verify=False).read("gray", bearer) == {"name": "gray"}
+
+
+def _self_signed(folder: Path) -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rogue")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, private = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    (folder / "cert.pem").write_bytes(certificate.public_bytes(pem))
+    (folder / "key.pem").write_bytes(key.private_bytes(pem, private, serialization.NoEncryption()))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return context
