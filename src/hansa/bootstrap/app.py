@@ -14,7 +14,7 @@ from hansa.drivers import local, s3
 from hansa.identity import Caller, SignIn
 from hansa.kernel import errors
 from hansa.kernel.clock import Clock
-from hansa.services import Deployment, Invocation, Record, Room, UploadWatch
+from hansa.services import Delegator, Deployment, Follower, Invocation, Record, Room, UploadWatch
 from hansa.settings import Settings
 from hansa.store import Database, Facts
 
@@ -34,6 +34,8 @@ class App:
     sign_in: SignIn
     room: Room
     uploads: UploadWatch
+    delegator: Delegator
+    follower: Follower
     quotas: resources.Quotas
     usage: resources.Usage
     facts: Facts

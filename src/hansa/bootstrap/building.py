@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from hansa import resources, services, settings, storage
+from hansa.bootstrap import federating
 from hansa.bootstrap.app import ALLOWED_IMAGES, App, default_provider
 from hansa.bootstrap.telemetry import Telemetry
 from hansa.drivers import local, oidc, s3
@@ -235,7 +236,14 @@ async def _build(ground: _Ground) -> App:
 
     def order_for(job: Job) -> RunOrder | None:
         record = records.get(job.service)
-        return services.orders.make(room, record, job.name, job.event) if record is not None else None
+        if record is None:
+            return None
+        gate = services.receiving.gate(room, job)
+        return services.orders.make(room, record, job.name, job.event, may_publish=gate)
+
+    def delegable(name: str) -> bool:
+        record = records.get(name)
+        return record is not None and bool(services.replicas.own_targets(record.service))
 
     dispatcher = Dispatcher(
         jobs,
@@ -246,7 +254,11 @@ async def _build(ground: _Ground) -> App:
         clock=clock,
         most_attempts=given.jobs.attempts,
         on_change=_counting(telemetry, clock),
+        delegable=delegable,
+        on_stuck=lambda: app.delegator.wake(),
     )
+    abroad = federating.federating(given, ground.database, ground.vault, clock, ground.parts)
+    delegated_keys = federating.DelegatedKeys(open_store, keeping.people, records)
     facts = Facts(ground.database)
     allowed = await facts.get(ALLOWED_IMAGES)
     provider = default_provider(open_store.store.address)
@@ -269,6 +281,12 @@ async def _build(ground: _Ground) -> App:
         groups=tuple(group for issuer in given.oidc.issuers for group in issuer.groups),
         dispatcher=dispatcher,
         webhook=_webhook(given, open_store.notifications),
+        cluster_id=given.cluster.id,
+        own_endpoint=federating.own_endpoint(given),
+        keyring=_keyring(ground, keeping.people, abroad.peers),
+        store_keys=delegated_keys.of,
+        check_store=federating.checking(open_foreign),
+        **abroad.for_room(),
     )
     app = App(
         settings=given,
@@ -277,6 +295,8 @@ async def _build(ground: _Ground) -> App:
         sign_in=await _sign_in(given, ground.parts),
         room=room,
         uploads=UploadWatch(room, open_store.uploads, given.storage.reconcile_every),
+        delegator=federating.delegator(given, room),
+        follower=federating.follower(given, room),
         quotas=keeping.quotas,
         usage=resources.Usage(usage),
         facts=facts,
@@ -292,6 +312,7 @@ async def _build(ground: _Ground) -> App:
     )
     await records.load()
     await keeping.load()
+    await abroad.receipts.load()
     await _take_up(room)
     await _clear_work(room, ground.data / "work")
     _watch(telemetry, app)
@@ -336,6 +357,7 @@ def _limits(given: Settings) -> services.Limits:
         queue_limit=jobs.queue_limit,
         keep=jobs.keep,
         page_size=jobs.page_size,
+        hop_limit=given.federation.hop_limit,
     )
 
 

@@ -11,10 +11,11 @@ import structlog
 
 from hansa.bootstrap import App
 from hansa.kernel.errors import HansaError
-from hansa.services import creation, history
+from hansa.services import creation, history, replicas
 
 _log = structlog.get_logger("hansa.loops")
 _PURGE_EVERY = 60.0
+_REPLICAS_EVERY, _OPERATION_EVERY = 5.0, 1.0
 _NOTE_EVERY = 0.5
 _FINISH_EVERY = 10.0
 _BACK_OFF = (0.5, 1.0, 2.0, 5.0, 15.0)
@@ -56,6 +57,18 @@ async def running(app: App) -> AsyncIterator[None]:
             await asyncio.sleep(_FINISH_EVERY)
             await creation.recover(app.room)
 
+    async def keep_replicas() -> None:
+        """Operations that a crash cut short are taken back; members that differ are brought up to date."""
+        waited = 0.0
+        while True:
+            open_operations = await replicas.recover(app.room)
+            if waited >= app.settings.federation.repair_every:
+                await replicas.repair(app.room)
+                waited = 0.0
+            pause = _OPERATION_EVERY if open_operations else _REPLICAS_EVERY
+            await asyncio.sleep(pause)
+            waited += pause
+
     work: dict[str, Callable[[], Awaitable[None]]] = {
         "jobs": app.room.dispatcher.work,
         "uploads": app.uploads.work,
@@ -63,6 +76,9 @@ async def running(app: App) -> AsyncIterator[None]:
         "notes": write_notes,
         "store repair": app.repair_store,
         "unfinished services": finish_services,
+        "delegation": app.delegator.work,
+        "delegated jobs": app.follower.work,
+        "replicas": keep_replicas,
     }
     tasks = [asyncio.create_task(_supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:

@@ -7,7 +7,7 @@ the other. `hansa.drivers.oidc` acts on it.
 from typing import Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -31,6 +31,10 @@ class IssuerSettings(BaseModel):
     """The user must be in one of these; empty lets every user of the issuer in."""
     groups_claim: str | None = None
     """Where the groups are, a dot going inwards (`realm_access.roles`); unset is OSCAR's rule by address."""
+    client_id: str = Field("", max_length=255)
+    """The client whose refresh tokens services bring; needed where they are opaque, as a JWT names its client itself."""
+    client_secret: SecretStr = SecretStr("")
+    """That client's secret; empty for a public client."""
     allow_http: bool = False
     """Whether keys may come without TLS from another machine; who controls that network can be anyone."""
 

@@ -7,11 +7,14 @@ engine (`dispatch`, `ports`) and stays readable (`history`). Secrets are kept ap
 
 from hansa.services import (
     creation,
+    credentials,
+    delegation,
     events,
     fdl,
     history,
     membership,
     orders,
+    peers,
     reading,
     replicas,
     secret_parts,
@@ -19,6 +22,9 @@ from hansa.services import (
     validation,
     wire_view,
 )
+from hansa.services.delegation import receiving
+from hansa.services.delegation.following import Follower
+from hansa.services.delegation.handover import Delegator
 from hansa.services.dispatch import Dispatcher
 from hansa.services.errors import (
     BadService,
@@ -87,11 +93,13 @@ __all__ = [
     "BadService",
     "ClusterRef",
     "Credentials",
+    "Delegator",
     "Deployment",
     "Dispatcher",
     "ExposedHost",
     "Failure",
     "Federation",
+    "Follower",
     "Handover",
     "Invocation",
     "Job",
@@ -138,14 +146,18 @@ __all__ = [
     "Waiting",
     "Webhook",
     "creation",
+    "credentials",
+    "delegation",
     "events",
     "fdl",
     "history",
     "membership",
     "new_name",
     "orders",
+    "peers",
     "provider_of",
     "reading",
+    "receiving",
     "replicas",
     "secret_parts",
     "split_path",

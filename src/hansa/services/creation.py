@@ -16,6 +16,7 @@ import structlog
 from hansa.identity import Caller, access
 from hansa.kernel.errors import Forbidden, HansaError
 from hansa.services import orders, reading, replicas, validation
+from hansa.services.delegation import following
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
 from hansa.services.ports import Record
@@ -192,6 +193,7 @@ async def _finish_delete(room: Room, record: Record) -> None:
     await settle_workers(room)
     jobs = await room.jobs.names(service.name, None, frozenset(Status))
     await room.dispatcher.end(jobs, "its service was deleted")
+    await following.call_off(room, jobs)
     for job in jobs:
         await room.job_host.discard(job)
         await room.logs.remove(job)
@@ -269,6 +271,13 @@ def input_folders(service: Service) -> list[tuple[str, str]]:
     if service.isolated_by_user:
         folders += [(bucket, folder) for bucket in service.bucket_list for _, folder in folders[:1]]
     return folders
+
+
+def buckets_of(service: Service) -> frozenset[str]:
+    """Every bucket a service reads or writes in its default store."""
+    paths = (*service.input, *service.output, *([service.mount] if service.mount.path else []))
+    named = {split_path(io.path)[0] for io in paths if provider_of(io) == ("minio", "default")}
+    return frozenset(named | set(service.bucket_list))
 
 
 def _own_buckets(room: Room, service: Service) -> tuple[str, ...]:

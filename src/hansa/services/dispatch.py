@@ -146,9 +146,9 @@ class Dispatcher:
                     while (waiting := self._next()) is not None:
                         task = tasks.create_task(self._run(waiting), name=f"job {waiting.name}")
                         self._running[waiting.name] = task
+                        task.add_done_callback(functools.partial(self._let_go, waiting.name))
                     if len(self._queue):
                         self._on_stuck()
-                        task.add_done_callback(functools.partial(self._let_go, waiting.name))
         finally:
             self._interrupted = True
 

@@ -3,6 +3,7 @@
 from hansa.identity import Caller
 from hansa.kernel import names
 from hansa.services import reading
+from hansa.services.delegation import following
 from hansa.services.errors import JobNotFound
 from hansa.services.job import ENDED, Job, Status
 from hansa.services.ports import JobPage
@@ -31,6 +32,8 @@ async def find(room: Room, caller: Caller, service: str, name: str) -> Job:
 
 async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps: bool) -> str:
     job = await find(room, caller, service, name)
+    if job.phase == "away" and (live := await following.live_log(room, job.name, timestamps=timestamps)) is not None:
+        return live
     text = await room.logs.read(job.name, timestamps=timestamps)
     if text is None:
         if job.reason:
@@ -62,6 +65,7 @@ async def purge(room: Room) -> int:
 
 async def _forget(room: Room, jobs: list[str]) -> None:
     await room.dispatcher.end(jobs, "it was deleted")
+    await following.call_off(room, jobs)
     for name in jobs:
         await room.job_host.discard(name)
         await room.logs.remove(name)

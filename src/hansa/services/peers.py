@@ -156,6 +156,12 @@ class Peer(Protocol):
         """The caller's keys for the peer's store (`/system/config`)."""
         ...
 
+    async def listed_job(self, service: str, job: str, credentials: Credentials) -> AwayJob | None:
+        """How a job is by the peer's own listing, for peers that know no permits; None if it is not listed."""
+        ...
+
+    async def listed_log(self, service: str, job: str, credentials: Credentials) -> str: ...
+
     # What only Hansa peers know; authorised by the permit of the job.
     async def away_job(self, job: str, permit: str) -> AwayJob | None:
         """None if the peer itself says that it never got it."""
@@ -177,10 +183,6 @@ class Peer(Protocol):
 
 
 class Peers(Protocol):
-    async def post_event(self, url: str, body: bytes, headers: Mapping[str, str], verify: bool) -> None:
-        """For members of type `endpoint`; nothing of ours goes along. Only addresses the settings allow."""
-        ...
-
     def find(self, cluster_id: str, endpoint: str = "") -> Peer:
         """The peer of that id; `endpoint` is what a definition says it is. Raises `UntrustedCluster`."""
         ...

@@ -64,6 +64,7 @@ class Limits:
     queue_limit: int
     keep: float
     page_size: int
+    hop_limit: int = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +95,7 @@ class Room:
     delegations: Delegations
     receipts: Receipts
     prober: Prober
-    store_keys: Callable[[str], Awaitable[Keys]]  # of a user, for the clusters that run their jobs
+    store_keys: Callable[[str, str], Awaitable[Keys]]  # of a service's job and its owner, for the cluster that runs it
     check_store: Callable[[Mapping[str, str]], Awaitable[None]]  # raises if a foreign store cannot be reached
     webhook: "Webhook | None" = None
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)

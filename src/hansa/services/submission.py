@@ -11,6 +11,7 @@ from hansa.identity import Caller, access
 from hansa.kernel import names
 from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
 from hansa.services import creation, events, orders, validation
+from hansa.services.delegation import Parcel, receiving
 from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
 from hansa.services.ports import Invocation, Record, Reply, Waiting
@@ -38,9 +39,14 @@ async def submit(
     *,
     job_name: str = "",
     invocation: Invocation | None = None,
+    parcel: Parcel | None = None,
 ) -> Job:
-    """Accepts a job and returns once it is durable."""
+    """Accepts a job and returns once it is durable. A `parcel` came with it if another cluster hands it over."""
     record = invocable(room, caller, name)
+    if parcel is not None:
+        await receiving.receive(room, caller, record, parcel, room.limits.hop_limit)
+    receipt = room.receipts.get(job_name) if job_name else None
+    elsewhere = receipt is not None and bool(receipt.store)  # its own keys decide what it may read there
     if room.dispatcher.waiting >= room.limits.queue_limit:
         raise QueueFull(
             f"{room.dispatcher.waiting} jobs wait already",
@@ -48,7 +54,7 @@ async def submit(
             retry_after=10,
         )
     given = events.interpret(body)
-    if isinstance(given, events.ObjectInput) and given.provider == "default":
+    if isinstance(given, events.ObjectInput) and given.provider == "default" and not elsewhere:
         _check_input(room, caller, given)
     job = _job(room, record, job_name or new_name(name), _submitter(room, caller, given), body)
     if room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):

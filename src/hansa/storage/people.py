@@ -96,6 +96,11 @@ class People:
     def knows(self, uid: str) -> bool:
         return uid == ADMIN_UID or uid in self._kept
 
+    def issuer_of(self, uid: str) -> str:
+        """With whom this user signed in; "" for the admin and for somebody who never came."""
+        record = self._kept.get(uid)
+        return record.issuer if record is not None else ""
+
     def by_key(self, access_key: str) -> Person | None:
         """Whose key signed a request to the store; the store's events tell no more than the key."""
         if access_key in self._kept:

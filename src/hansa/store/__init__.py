@@ -1,10 +1,14 @@
 """How do we remember? Tables, one writer, repositories; SQLite or PostgreSQL underneath."""
 
 from hansa.store import schema
+from hansa.store.audit import AuditStore
 from hansa.store.buckets import BucketStore
 from hansa.store.database import Database, DatabaseDown, make_engine, sqlite_url
+from hansa.store.delegations import DelegationStore, ReceiptStore
 from hansa.store.facts import Facts
 from hansa.store.jobs import JobStore
+from hansa.store.lineages import LineageStore
+from hansa.store.operations import OperationStore
 from hansa.store.people import PeopleStore
 from hansa.store.quotas import QuotaStore
 from hansa.store.services import ServiceStore
@@ -13,13 +17,18 @@ from hansa.store.usage import UsageStore
 from hansa.store.volumes import VolumeStore
 
 __all__ = [
+    "AuditStore",
     "BucketStore",
     "Database",
     "DatabaseDown",
+    "DelegationStore",
     "Facts",
     "JobStore",
+    "LineageStore",
+    "OperationStore",
     "PeopleStore",
     "QuotaStore",
+    "ReceiptStore",
     "ServiceStore",
     "UploadLedger",
     "UsageStore",

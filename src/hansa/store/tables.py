@@ -175,6 +175,21 @@ receipts = sa.Table(
     sa.Column("created", sa.Float, nullable=False),
 )
 
+lineages = sa.Table(
+    "lineages",
+    metadata,  # refresh tokens and their successors
+    sa.Column("mark", sa.String(64), primary_key=True),  # a digest of the owner and the token that was given
+    sa.Column("issuer", sa.String(1024), nullable=False),
+    sa.Column("sealed", sa.LargeBinary, nullable=False),  # the token to use now, encrypted; empty: revoked
+    sa.Column("obtained", sa.Float, nullable=False),
+    sa.Column("renewed", sa.Float, nullable=False),
+    sa.Column("rotates", sa.Boolean),  # whether the issuer was seen to replace it
+    sa.Column("state", sa.String(32), nullable=False),
+    sa.Column("since", sa.Float, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("begun", sa.Float),  # an exchange whose outcome was never learned
+)
+
 audit = sa.Table(
     "audit",
     metadata,  # who touched a secret

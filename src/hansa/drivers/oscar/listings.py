@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from hansa.drivers.oscar.calls import Answer
 from hansa.services import peers
 
+_STATUSES: dict[str, Literal["Pending", "Running", "Succeeded", "Failed"]] = {
+    "Running": "Running",
+    "Succeeded": "Succeeded",
+    "Failed": "Failed",
+}
 _WAITING = frozenset({"Pending", "Suspended"})  # Suspended is OSCAR's word for queued without a pod
 
 
@@ -46,6 +51,17 @@ class Listing:
             if begun is not None and ended is not None and ended >= begun:
                 self._seconds += ended - begun
                 self._ended += 1
+
+
+def away_job(document: Mapping[str, Any], name: str) -> peers.AwayJob | None:
+    """One job of a page; None if the page does not have it."""
+    job = _jobs(document).get(name)
+    if not isinstance(job, Mapping):
+        return None
+    status = job.get("status")
+    return peers.AwayJob(
+        _STATUSES.get(str(status), "Pending"), _moment(job.get("start_time")), _moment(job.get("finish_time"))
+    )
 
 
 def _jobs(document: Mapping[str, Any]) -> Mapping[str, Any]:

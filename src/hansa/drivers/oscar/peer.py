@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hansa.drivers.oscar import addresses, definitions, headers, statuses, tidings
+from hansa.drivers.oscar import addresses, definitions, headers, listings, statuses, tidings
 from hansa.drivers.oscar.calls import Answer, Line, Question
 from hansa.drivers.oscar.limits import Limits
 from hansa.drivers.oscar.listings import Listing
@@ -107,6 +107,43 @@ class OscarPeer:
             if not page:
                 break
         return listing.sum()
+
+    async def listed_job(self, service: str, job: str, credentials: peers.Credentials) -> peers.AwayJob | None:
+        page, seen = "", {""}
+        for _ in range(self._limits.pages):
+            answer = await self._ask(
+                *("GET", "system", "logs", service),
+                credentials=credentials,
+                params={"page": page} if page else None,
+                most=self._limits.page_answer,
+            )
+            document = _good(answer, 200).document()
+            if (found := listings.away_job(document, job)) is not None:
+                return found
+            following = document.get("next_page")
+            if not isinstance(following, str) or following in seen:
+                break
+            page = following
+            seen.add(page)
+        return None
+
+    async def listed_log(self, service: str, job: str, credentials: peers.Credentials) -> str:
+        answer = await self._ask(
+            *("GET", "system", "logs", service, job), credentials=credentials, most=self._limits.page_answer
+        )
+        return _good(answer, 200).body.decode(errors="replace")
+
+    async def change_members(
+        self, service: str, verb: str, request: Mapping[str, Any], credentials: peers.Credentials
+    ) -> dict[str, Any]:
+        method = {"add": "POST", "update": "PUT", "remove": "DELETE"}[verb]
+        answer = await self._ask(
+            *(method, "system", "federation", service),
+            credentials=credentials,
+            headers={"Content-Type": "application/json"},
+            content=msgspec.json.encode(request),
+        )
+        return _good(answer, 200).document()
 
     async def hand_over(self, job: peers.Handover, credentials: peers.Credentials) -> None:
         sent = headers.of_handover(job, credentials)

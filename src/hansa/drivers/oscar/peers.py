@@ -43,6 +43,7 @@ class OscarPeers:
         return self._trust.endpoint_of(cluster_id)
 
     async def post_event(self, url: str, body: bytes, headers: Mapping[str, str], *, verify: bool) -> None:
+        self._trust.require_endpoint(url)
         answer = await self._endpoints.ask(
             Question(
                 whom=f"the endpoint {_origin(url)}",

@@ -38,6 +38,16 @@ class Trust:
             return peers.Address(cluster_id, claimed)
         raise _untrusted(cluster_id, claimed, known)
 
+    def require_endpoint(self, url: str) -> None:
+        """A member of type `endpoint` gets no credentials, but a definition must not send us to the services of this
+        machine or its network either."""
+        plain = url.partition("?")[0]
+        if not any(plain == allowed or plain.startswith(f"{allowed}/") for allowed in self._allowed):
+            raise peers.UntrustedCluster(
+                "this manager may not call that endpoint",
+                hint="its administrator can add the address to the setting federation.allowed_endpoints",
+            )
+
     def endpoint_of(self, cluster_id: str) -> str:
         known = self._known.get(cluster_id)
         return known.endpoint if known is not None else ""

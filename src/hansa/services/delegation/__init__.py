@@ -4,7 +4,7 @@
 `receiving` is the other end. `ledger` says what is remembered, and how an epoch lets only one run publish its outputs.
 """
 
-from hansa.services.delegation.ledger import NOBODY, Delegation, Delegations, Receipt, Receipts, new_permit
+from hansa.services.delegation.ledger import NOBODY, Delegation, Delegations, Parcel, Receipt, Receipts, new_permit
 from hansa.services.delegation.policies import Candidate, Ranking, rank
 from hansa.services.delegation.probing import Prober
 
@@ -14,6 +14,7 @@ __all__ = [
     "Candidate",
     "Delegation",
     "Delegations",
+    "Parcel",
     "Prober",
     "Ranking",
     "Receipt",

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from hansa.kernel import clock
 from hansa.kernel.errors import HansaError
+from hansa.services import replicas
 from hansa.services.delegation.ledger import NOBODY, Delegation
 from hansa.services.job import Outcome, Status
-from hansa.services.peers import AwayJob, Peer, PeerUnreachable
+from hansa.services.peers import AwayJob, Credentials, Peer, PeerUnreachable
 from hansa.services.ports import Waiting
 from hansa.services.room import Room
 
@@ -55,7 +57,10 @@ class Follower:
         room = self.room
         peer = room.peers.find(delegation.cluster_id, delegation.endpoint)
         try:
-            found = await peer.away_job(delegation.job, delegation.permit)
+            if delegation.fenced:
+                found = await peer.away_job(delegation.job, delegation.permit)
+            else:
+                found = await self._listed(peer, delegation)
         except PeerUnreachable as error:
             await self._silent(delegation, error.message)
             return
@@ -73,7 +78,10 @@ class Follower:
     async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
         room = self.room
         try:
-            text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
+            if delegation.fenced:
+                text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
+            else:
+                text = await self._listed_log(peer, delegation)
             await room.logs.keep(delegation.job, text)
         except HansaError as error:
             _log.warning("log not fetched", job=delegation.job, error=error.message)
@@ -87,18 +95,36 @@ class Follower:
         )
         await room.jobs.end(delegation.job, outcome, found.finished or room.clock.now())
         await room.delegations.finished(delegation.job, delegation.epoch)
-        with_permit = peer.cancel(delegation.job, delegation.permit)  # it may forget the job now
-        try:
-            await with_permit
-        except HansaError as error:
-            _log.info("the member keeps its copy", job=delegation.job, error=error.message)
+        if delegation.fenced:
+            try:
+                await peer.cancel(delegation.job, delegation.permit)  # it may forget the receipt now
+            except HansaError as error:
+                _log.info("the member keeps its receipt", job=delegation.job, error=error.message)
+
+    async def _known(self, delegation: Delegation) -> list[Credentials]:
+        job = await self.room.jobs.get(delegation.job)
+        record = self.room.records.get(job.service) if job is not None else None
+        if record is None:
+            return []
+        return await self.room.keyring.credentials(record.service, delegation.cluster_id)
+
+    async def _listed(self, peer: Peer, delegation: Delegation) -> AwayJob | None:
+        """A member that knows no permits shows its jobs to whoever may see the service."""
+        known = await self._known(delegation)
+        return await replicas.as_somebody(known, lambda c: peer.listed_job(delegation.service, delegation.job, c))
+
+    async def _listed_log(self, peer: Peer, delegation: Delegation) -> str:
+        known = await self._known(delegation)
+        text = await replicas.as_somebody(known, lambda c: peer.listed_log(delegation.service, delegation.job, c))
+        stamp = clock.rfc3339_nanos(self.room.clock.now())
+        return "".join(f"{stamp} {line}\n" for line in text.splitlines())
 
     async def _silent(self, delegation: Delegation, why: str) -> None:
         quiet = self.room.clock.now() - delegation.heard
         if quiet < self.lost_after:
             return
-        if delegation.publisher != NOBODY:
-            return  # its outputs are on their way: nobody else may make them
+        if delegation.publisher != NOBODY or not delegation.fenced:
+            return  # its outputs are on their way, or could not be stopped: nobody else may make them
         await self._back(delegation, f"{delegation.cluster_id} was silent for {quiet:.0f} s: {why}")
 
     async def _back(self, delegation: Delegation, why: str) -> None:
@@ -111,3 +137,28 @@ class Follower:
         if job is not None and job.status is Status.PENDING:
             await room.jobs.explain(job.name, why)
             room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+
+
+async def live_log(room: Room, job: str, *, timestamps: bool) -> str | None:
+    """What a job that is away has printed so far; None if it cannot be had now."""
+    found = await room.delegations.get(job)
+    if found is None or found.phase != "away":
+        return None
+    try:
+        peer = room.peers.find(found.cluster_id, found.endpoint)
+        return await peer.away_log(job, found.permit, timestamps=timestamps)
+    except HansaError as error:
+        return f"the log is at {found.cluster_id}, which cannot be asked now: {error.message}\n"
+
+
+async def call_off(room: Room, jobs: list[str]) -> None:
+    """Jobs that are deleted here end there, as far as the members can be reached; a run that goes on is fenced."""
+    for job in jobs:
+        found = await room.delegations.get(job)
+        if found is None or found.phase not in ("offering", "away"):
+            continue
+        await room.delegations.finished(job, found.epoch)
+        try:
+            await room.peers.find(found.cluster_id, found.endpoint).cancel(job, found.permit)
+        except HansaError as error:
+            _log.info("not called off", job=job, member=found.cluster_id, error=error.message)

@@ -28,6 +28,7 @@ _TICK = 1.0
 _MOST_OFFERS = 32
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0)
 PERMITS = "delegation-permits"
+_UNKNOWN = "unknown"
 
 
 @dataclass(slots=True)
@@ -190,11 +191,14 @@ class Delegator:
             epoch += 1
             said["chosen"] = member.key
             peer = replicas.peer_of(room, record.service, member.cluster_id)
+            said["fenced"] = PERMITS in await _abilities(peer)
             fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now())
             if not await room.delegations.claim(fresh):
                 return claimed
             claimed = True
             verdict = await self._hand_over(record, job, member, peer, fresh)
+            if verdict == _UNKNOWN:
+                return True  # the follower finds out
             if verdict == "":
                 await room.delegations.accepted(job.name, epoch, room.clock.now())
                 room.dispatcher.gone(job.name)
@@ -234,10 +238,14 @@ class Delegator:
             return f"it refused ({error.status}): {error.message}"
         except PeerUnreachable as error:
             room.prober.failed(_probe_key(member, False), error.message)
+            if not error.sent:
+                return error.message  # not a byte of it left
             return await self._find_out(peer, fresh, error.message)
 
     async def _find_out(self, peer: Peer, fresh: Delegation, why: str) -> str:
         """The answer was lost: does the member have the job? Asked until it says or our patience is over."""
+        if not fresh.fenced:
+            return _UNKNOWN  # it knows no permits, so its run could not be fenced: nobody else may get the job
         deadline = asyncio.get_running_loop().time() + self.patience
         tries = 0
         while asyncio.get_running_loop().time() < deadline:
@@ -256,13 +264,20 @@ class Delegator:
         """A plain HTTP endpoint takes the event and tells no more: the job ends with its answer."""
         room = self.room
         try:
-            await room.peers.post_event(member.url, job.event, member.headers or {}, member.ssl_verify)
+            await room.peers.post_event(member.url, job.event, member.headers or {}, verify=member.ssl_verify)
         except HansaError as error:
             said["refused"][member.key] = error.message
             return False
         ended = Outcome(True, None, f"handed to {member.url}")
         room.dispatcher.gone(job.name)
         return await room.jobs.end(job.name, ended, room.clock.now())
+
+
+async def _abilities(peer: Peer) -> frozenset[str]:
+    try:
+        return await peer.capabilities()
+    except HansaError:
+        return frozenset({PERMITS})  # out of reach: the questions that follow will tell
 
 
 def _probe_key(member: Member, with_history: bool) -> str:

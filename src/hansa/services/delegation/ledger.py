@@ -28,6 +28,11 @@ class Delegation:
     decision: Mapping[str, Any]  # how each member was ranked or refused, and what each said
     heard: float
 
+    @property
+    def fenced(self) -> bool:
+        """Whether the member asks before it publishes, so that the job may safely be taken from it."""
+        return bool(self.decision.get("fenced", True))
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -40,6 +45,17 @@ class Receipt:
     permit: str = field(repr=False)
     store: Mapping[str, str] = field(repr=False)  # endpoint, region, verify and keys of the origin's store
     created: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What comes with a job that is handed over."""
+
+    job: str
+    origin: str
+    path: tuple[str, ...]
+    permit: str = field(repr=False)
+    authorization: str = field(repr=False)
 
 
 class Delegations(Protocol):

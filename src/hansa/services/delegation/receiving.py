@@ -6,7 +6,6 @@ and never leave the two managers.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import structlog
 
@@ -14,7 +13,7 @@ from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.kernel.errors import HansaError
 from hansa.services import replicas
-from hansa.services.delegation.ledger import Delegation, Receipt
+from hansa.services.delegation.ledger import Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, Credentials, PeerUnreachable
 from hansa.services.ports import Record
@@ -41,17 +40,6 @@ class NoSuchDelegation(errors.NotFound):
     """There is no such job, or the permit is not for it."""
 
     code = "delegation.not-found"
-
-
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """What came with a job that was handed over."""
-
-    job: str
-    origin: str
-    path: tuple[str, ...]
-    permit: str
-    authorization: str
 
 
 async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, hop_limit: int) -> None:
@@ -99,7 +87,13 @@ async def _origin_store(room: Room, service: Service, parcel: Parcel) -> dict[st
         "access_key": keys.access_key,
         "secret_key": keys.secret_key,
     }
-    await room.check_store(store)
+    try:
+        await room.check_store(store)
+    except HansaError as error:
+        raise OriginUnreachable(
+            f"the object store of {home} cannot be reached from {room.cluster_id}: {error.message}",
+            hint="set storage.public_endpoint of the origin to an address its members can reach",
+        ) from error
     return store
 
 
@@ -196,7 +190,7 @@ async def storage(room: Room, job: str, permit: str) -> dict[str, str]:
     found = await room.jobs.get(job)
     if found is None:
         raise NoSuchDelegation(f"job {job} is gone")
-    address, keys = room.store.address, await room.store_keys(found.owner)
+    address, keys = room.store.address, await room.store_keys(found.service, found.owner)
     return {
         "endpoint": address.endpoint,
         "region": address.region,

@@ -5,7 +5,7 @@ brings later changes to members as far as they can be reached, `drift` finds and
 """
 
 from hansa.services.replicas.creating import deploy, expands, prepare, with_group_key
-from hansa.services.replicas.drift import MemberState, look, repair
+from hansa.services.replicas.drift import MemberState, Sightings, look, repair
 from hansa.services.replicas.expansion import Failure, FederationFailed, NotOurWorker, as_somebody, peer_of, recover
 from hansa.services.replicas.spreading import remove_workers, spread
 from hansa.services.replicas.topology import check, oscar_members, own_targets
@@ -15,6 +15,7 @@ __all__ = [
     "FederationFailed",
     "MemberState",
     "NotOurWorker",
+    "Sightings",
     "as_somebody",
     "check",
     "deploy",

@@ -12,8 +12,8 @@ from hansa.entrypoints.http.openapi import answers, raw_body
 from hansa.entrypoints.http.wire import read_body
 from hansa.identity import Basic, Caller, looks_like_service_token, parse_authorization, service_caller
 from hansa.kernel import names
-from hansa.kernel.errors import Unauthenticated
-from hansa.services import Invocation, submission
+from hansa.kernel.errors import Invalid, Unauthenticated
+from hansa.services import Invocation, delegation, submission
 
 router = APIRouter(tags=["jobs"], default_response_class=Response)
 
@@ -43,6 +43,17 @@ def _invocation(request: Request, kind: Literal["async", "sync"], service: str, 
     return Invocation(time.time(), kind, service, user[:255], 201, 0.0, client, "POST", f"/{_PATH[kind]}/{service}")
 
 
+def _parcel(request: Request, job: str) -> delegation.Parcel | None:
+    """What another Hansa sends along when it hands a job over; OSCAR's own manager sends none of it."""
+    permit, origin = request.headers.get("x-hansa-permit", ""), request.headers.get("x-hansa-origin", "")
+    if not (permit and origin and job):
+        return None
+    path = tuple(part.strip() for part in request.headers.get("x-hansa-path", "").split(",") if part.strip())
+    if len(permit) != 64 or len(origin) > 255 or len(path) > 64:
+        raise Invalid("the headers of this delegated job are not valid")
+    return delegation.Parcel(job, origin, path or (origin,), permit, request.headers.get("authorization", ""))
+
+
 _PATH = {"async": "job", "sync": "run"}
 
 
@@ -60,7 +71,9 @@ async def submit(request: Request, app: AppDep, service: str) -> Response:
         names.job(wanted)
     body = await read_body(request, app.settings.http.body_limit)
     noted = _invocation(request, "async", service, caller.uid)
-    job = await submission.submit(app.room, caller, service, body, job_name=wanted, invocation=noted)
+    job = await submission.submit(
+        app.room, caller, service, body, job_name=wanted, invocation=noted, parcel=_parcel(request, wanted)
+    )
     return Response(status_code=201, headers={"X-Hansa-Job": job.name})
 
 

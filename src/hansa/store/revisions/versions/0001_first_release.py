@@ -101,6 +101,20 @@ def upgrade() -> None:
     op.create_index("ix_jobs_service_seq", "jobs", ["service", "seq"], unique=False)
     op.create_index("ix_jobs_status_seq", "jobs", ["status", "seq"], unique=False)
     op.create_table(
+        "lineages",
+        sa.Column("mark", sa.String(length=64), nullable=False),
+        sa.Column("issuer", sa.String(length=1024), nullable=False),
+        sa.Column("sealed", sa.LargeBinary(), nullable=False),
+        sa.Column("obtained", sa.Float(), nullable=False),
+        sa.Column("renewed", sa.Float(), nullable=False),
+        sa.Column("rotates", sa.Boolean(), nullable=True),
+        sa.Column("state", sa.String(length=32), nullable=False),
+        sa.Column("since", sa.Float(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("begun", sa.Float(), nullable=True),
+        sa.PrimaryKeyConstraint("mark", name="pk_lineages"),
+    )
+    op.create_table(
         "operations",
         sa.Column("id", sa.String(length=63), nullable=False),
         sa.Column("kind", sa.String(length=32), nullable=False),

@@ -1,0 +1,131 @@
+"""`/v1/delegations/{job}`: what two managers ask each other about a job one gave the other, by its permit.
+
+`GET`, `…/log` and `DELETE` are answered where the job runs, `…/publish` and `…/storage` where it came from.
+"""
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from hansa import __version__
+from hansa.entrypoints.http.context import AppDep, CallerDep, truthy
+from hansa.entrypoints.http.openapi import answers
+from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer
+from hansa.identity import access
+from hansa.kernel import names
+from hansa.kernel.errors import Conflict, NotFound, Unauthenticated
+from hansa.services import receiving
+
+router = APIRouter(prefix="/v1", tags=["federation"], default_response_class=Response)
+CAPABILITIES = ("delegation-permits", "mesh-tokens")
+
+
+class Superseded(Conflict):
+    """Another run of this job was given precedence."""
+
+    code = "delegation.superseded"
+
+
+def _permit(request: Request) -> str:
+    scheme, _, permit = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "permit" or len(permit) != 64:
+        raise Unauthenticated("this route asks for the permit of the job", hint="only managers use it")
+    return permit
+
+
+@router.get("/about", responses=answers(200))
+async def about() -> Response:
+    """Which product answers here, and what it can do; peers ask before they rely on anything."""
+    return JsonAnswer({"product": "hansa", "version": __version__, "capabilities": CAPABILITIES})
+
+
+@router.get("/delegations/{job}", responses=answers(200, 400, 401, 404, errors="problem"))
+async def state(request: Request, app: AppDep, job: str) -> Response:
+    return JsonAnswer(msgspec.to_builtins(await receiving.state(app.room, job, _permit(request))))
+
+
+@router.get("/delegations/{job}/log", responses=answers(200, 400, 401, 404, errors="problem", body="text"))
+async def log(request: Request, app: AppDep, job: str, timestamps: str = "") -> Response:
+    return TextAnswer(await receiving.log(app.room, job, _permit(request), timestamps=truthy(timestamps)))
+
+
+@router.delete(
+    "/delegations/{job}", status_code=204, responses=answers(204, 400, 401, 404, errors="problem", body="empty")
+)
+async def cancel(request: Request, app: AppDep, job: str) -> Response:
+    await receiving.cancel(app.room, job, _permit(request))
+    return Response(status_code=204)
+
+
+@router.post(
+    "/delegations/{job}/publish",
+    status_code=204,
+    responses=answers(204, 400, 401, 409, errors="problem", body="empty"),
+)
+async def publish(request: Request, app: AppDep, job: str) -> Response:
+    """The first run that asks may show its outputs; every other one is told no."""
+    permit = _permit(request)
+    try:
+        granted = await receiving.publish(app.room, job, permit)
+    except NotFound:
+        granted = False  # an outdated permit
+    if not granted:
+        raise Superseded(f"another run of job {job} was given precedence", hint="throw these outputs away")
+    return Response(status_code=204)
+
+
+@router.get("/delegations/{job}/storage", responses=answers(200, 400, 401, 404, errors="problem"))
+async def storage(request: Request, app: AppDep, job: str) -> Response:
+    """Where the job's data is, with keys for no more than it needs."""
+    found = await receiving.storage(app.room, job, _permit(request))
+    return JsonAnswer({"minio_provider": {**found, "verify": found["verify"] == "true"}})
+
+
+@router.get("/jobs/{job}", responses=answers(200, 400, 401, 403, 404, errors="problem"))
+async def job(app: AppDep, caller: CallerDep, job: str) -> Response:
+    """One job of ours with its whole story: where it went, and why there."""
+    names.job(job)
+    found = await app.room.jobs.get(job)
+    if found is None or not (caller.is_admin or found.owner == caller.uid):
+        raise NotFound(f"there is no job {job} of yours")
+    shown: dict[str, Any] = {
+        "name": found.name,
+        "service": found.service,
+        "status": found.status.value,
+        "phase": found.phase,
+        "created": found.created,
+        "started": found.started,
+        "finished": found.finished,
+        "attempt": found.attempt,
+        "exit_code": found.exit_code,
+        "reason": found.reason,
+    }
+    given = await app.room.delegations.get(job)
+    if given is not None:
+        shown["delegation"] = {
+            "phase": given.phase,
+            "epoch": given.epoch,
+            "cluster_id": given.cluster_id,
+            "service": given.service,
+            "decision": given.decision,
+        }
+    receipt = app.room.receipts.get(job)
+    if receipt is not None:
+        shown["received"] = {"from": receipt.origin, "path": receipt.path}
+    return JsonAnswer(shown)
+
+
+@router.get("/operations/{ident}", responses=answers(200, 401, 403, 404, errors="problem"))
+async def operation(app: AppDep, caller: CallerDep, ident: str) -> Response:
+    """How far a change over several clusters came."""
+    found = await app.room.operations.get(ident) if len(ident) <= 63 and "\0" not in ident else None
+    if found is None:
+        raise NotFound(f"there is no operation {ident[:63]!r}")
+    access.require_change(caller, f"operation {ident}", owner=found.owner)
+    members = [{"member": one.key, "existed_before": one.before is not None, "undone": one.undone, "error": one.error}
+               for one in found.plan]  # fmt: skip
+    return JsonAnswer(
+        {"id": found.id, "kind": found.kind, "service": found.subject, "state": found.state, "members": members}
+    )
