@@ -61,7 +61,7 @@ async def running(app: App) -> AsyncIterator[None]:
         """Operations that a crash cut short are taken back; members that differ are brought up to date."""
         waited = 0.0
         while True:
-            open_operations = await replicas.recover(app.room)
+            open_operations = await replicas.recover(app.room, app.started)
             if waited >= app.settings.federation.repair_every:
                 await replicas.repair(app.room)
                 waited = 0.0

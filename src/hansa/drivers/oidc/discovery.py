@@ -27,12 +27,21 @@ class IssuerDocuments:
     keys: dict[str, SigningKey]  # by key id
 
 
-async def read_documents(http: httpx.AsyncClient, issuer: IssuerSettings, policy: Policy) -> IssuerDocuments:
-    """Discovery and keys, both anew: an issuer may move its keys. Raises `IssuerUnavailable`."""
+async def read_about(http: httpx.AsyncClient, issuer: IssuerSettings, policy: Policy) -> dict[str, Any]:
+    """The issuer's discovery document, if it is its own. Raises `IssuerUnavailable`."""
     try:
         about = await fetch_json(http, f"{issuer.url}/.well-known/openid-configuration", policy)
-        if str(about.get("issuer", "")).rstrip("/") != issuer.url:
-            raise _unusable(issuer, "speaks for another issuer", policy)
+    except Refused as refusal:
+        raise _unusable(issuer, f"answered {refusal.status}", policy) from None
+    if str(about.get("issuer", "")).rstrip("/") != issuer.url:
+        raise _unusable(issuer, "speaks for another issuer", policy)
+    return about
+
+
+async def read_documents(http: httpx.AsyncClient, issuer: IssuerSettings, policy: Policy) -> IssuerDocuments:
+    """Discovery and keys, both anew: an issuer may move its keys. Raises `IssuerUnavailable`."""
+    about = await read_about(http, issuer, policy)
+    try:
         certs = _endpoint(about, "jwks_uri", issuer, policy)
         if not certs:
             raise _unusable(issuer, "names no jwks_uri", policy)

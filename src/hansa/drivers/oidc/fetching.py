@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -19,19 +20,32 @@ class Refused(Exception):
         self.status = status
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an issuer said to a form; its body may hold tokens."""
+
+    status: int
+    body: bytes = field(repr=False)
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object in it, {} if there is none."""
+        try:
+            value = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+
 async def fetch_json(
     http: httpx.AsyncClient, url: str, policy: Policy, headers: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """The JSON object at `url`. Raises `Refused`, or `IssuerUnavailable` when there is no usable answer."""
+    request = http.build_request("GET", url, headers={"accept": "application/json", **(headers or {})})
+    reply = await _ask(http, request, policy)
+    if reply.status != 200:
+        raise Refused(reply.status)
     try:
-        async with asyncio.timeout(policy.time_limit):
-            body = await _body(http, url, policy, headers or {})
-        answer = json.loads(body)
-    except (TimeoutError, httpx.TimeoutException):
-        raise _unavailable(url, f"did not answer within {policy.time_limit:g} s", policy) from None
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # Only the kind of error: its text can contain what was sent.
-        raise _unavailable(url, f"cannot be reached ({type(error).__name__})", policy) from None
+        answer = json.loads(reply.body)
     except (ValueError, RecursionError):
         raise _unavailable(url, "answered something that is not JSON", policy) from None
     if not isinstance(answer, dict):
@@ -39,17 +53,41 @@ async def fetch_json(
     return answer
 
 
-async def _body(http: httpx.AsyncClient, url: str, policy: Policy, headers: Mapping[str, str]) -> bytes:
-    accept = {"accept": "application/json", **headers}
-    async with http.stream("GET", url, headers=accept, follow_redirects=False) as answer:
-        if answer.status_code != 200:
-            raise Refused(answer.status_code)
+async def post_form(
+    http: httpx.AsyncClient,
+    url: str,
+    policy: Policy,
+    form: Mapping[str, str],
+    headers: Mapping[str, str] | None = None,
+) -> Reply:
+    """What `url` says to a form, whatever the status. Raises `IssuerUnavailable` when there is no answer."""
+    shown = {"accept": "application/json", **(headers or {})}
+    return await _ask(http, http.build_request("POST", url, data=dict(form), headers=shown), policy)
+
+
+async def _ask(http: httpx.AsyncClient, request: httpx.Request, policy: Policy) -> Reply:
+    url = str(request.url)
+    try:
+        async with asyncio.timeout(policy.time_limit):
+            return await _reply(http, request, policy)
+    except (TimeoutError, httpx.TimeoutException):
+        raise _unavailable(url, f"did not answer within {policy.time_limit:g} s", policy) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        # Only the kind of error: its text can contain what was sent.
+        raise _unavailable(url, f"cannot be reached ({type(error).__name__})", policy) from None
+
+
+async def _reply(http: httpx.AsyncClient, request: httpx.Request, policy: Policy) -> Reply:
+    answer = await http.send(request, stream=True, follow_redirects=False)
+    try:
         body = bytearray()
         async for chunk in answer.aiter_bytes():
             body += chunk
             if len(body) > policy.answer_limit:
-                raise _unavailable(url, f"answered more than {policy.answer_limit} bytes", policy)
-    return bytes(body)
+                raise _unavailable(str(request.url), f"answered more than {policy.answer_limit} bytes", policy)
+    finally:
+        await answer.aclose()
+    return Reply(answer.status_code, bytes(body))
 
 
 def _unavailable(url: str, what: str, policy: Policy) -> errors.IssuerUnavailable:

@@ -213,13 +213,16 @@ async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touch
         await peer.put_back(touched.before, credentials)
 
 
-async def recover(room: Room) -> int:
-    """Takes back what a crash cut short; returns how many operations are still open. Called at start and by a loop."""
+async def recover(room: Room, before: float) -> int:
+    """Takes back what a crash cut short; returns how many operations are still open. `before` is when this manager
+    started: an older operation that is still being applied has nobody who works on it."""
     still_open = 0
     for operation in await room.operations.open():
+        if operation.state == "applying" and operation.created >= before:
+            continue
         after = await undo(room, operation)
         if after.state == "undone":
-            _log.info("taken back after a restart", operation=operation.id, service=operation.subject)
+            _log.info("taken back", operation=operation.id, service=operation.subject)
         elif after.state == "undoing":
             still_open += 1
     return still_open
