@@ -32,7 +32,7 @@ class IssuerSettings(BaseModel):
     groups_claim: str | None = None
     """Where the groups are, a dot going inwards (`realm_access.roles`); unset is OSCAR's rule by address."""
     client_id: str = Field("", max_length=255)
-    """The client whose refresh tokens services bring; needed where they are opaque, as a JWT names its client itself."""
+    """The client whose refresh tokens services bring; needed where they are opaque, for a JWT names its client."""
     client_secret: SecretStr = SecretStr("")
     """That client's secret; empty for a public client."""
     allow_http: bool = False

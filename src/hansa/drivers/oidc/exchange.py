@@ -15,7 +15,7 @@ from urllib.parse import quote_plus, urlsplit
 import httpx
 
 from hansa.drivers.oidc.discovery import read_about
-from hansa.drivers.oidc.fetching import Reply, post_form
+from hansa.drivers.oidc.fetching import NotReached, Reply, post_form
 from hansa.drivers.oidc.policy import Policy
 from hansa.identity import LONGEST_TOKEN, errors
 from hansa.kernel.clock import Clock, SystemClock
@@ -131,8 +131,7 @@ class OidcExchange:
         try:
             reply = await post_form(self._http, url, self._policy, signed, headers)
         except errors.IssuerUnavailable as error:
-            asked = "ConnectError" not in error.message and "ConnectTimeout" not in error.message
-            raise credentials.Unreachable(error.message, asked=asked) from None
+            raise credentials.Unreachable(error.message, asked=not isinstance(error, NotReached)) from None
         if reply.status >= 500 or reply.status in (408, 425, 429):
             raise credentials.Unreachable(f"the issuer {issuer.label} answered {reply.status}", asked=True)
         return reply

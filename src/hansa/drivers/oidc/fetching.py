@@ -20,6 +20,10 @@ class Refused(Exception):
         self.status = status
 
 
+class NotReached(errors.IssuerUnavailable):
+    """The issuer could not even be connected to, so it has seen nothing of the question."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What an issuer said to a form; its body may hold tokens."""
@@ -70,6 +74,8 @@ async def _ask(http: httpx.AsyncClient, request: httpx.Request, policy: Policy) 
     try:
         async with asyncio.timeout(policy.time_limit):
             return await _reply(http, request, policy)
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+        raise _unavailable(url, f"cannot be reached ({type(error).__name__})", policy, NotReached) from None
     except (TimeoutError, httpx.TimeoutException):
         raise _unavailable(url, f"did not answer within {policy.time_limit:g} s", policy) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -90,8 +96,10 @@ async def _reply(http: httpx.AsyncClient, request: httpx.Request, policy: Policy
     return Reply(answer.status_code, bytes(body))
 
 
-def _unavailable(url: str, what: str, policy: Policy) -> errors.IssuerUnavailable:
-    return errors.IssuerUnavailable(
+def _unavailable(
+    url: str, what: str, policy: Policy, kind: type[errors.IssuerUnavailable] = errors.IssuerUnavailable
+) -> errors.IssuerUnavailable:
+    return kind(
         f"{url} {what}",
         hint="check that the issuer runs and can be reached from this cluster",
         retry_after=policy.retry_pause,

@@ -14,7 +14,7 @@ from hansa.kernel.errors import HansaError, Temporary
 from hansa.services.credentials import issuers, lineage
 from hansa.services.credentials.access import Access, FreshTokens
 from hansa.services.credentials.errors import IssuerUnreachable, Misconfigured, TokenSpent
-from hansa.services.credentials.lineage import Lineage
+from hansa.services.credentials.lineage import Lineage, State
 from hansa.services.credentials.ports import (
     Action,
     AuditEntry,
@@ -153,6 +153,7 @@ class Exchanging:
     async def _failed(self, line: Lineage, failure: Exception, given: Given, actor: str) -> HansaError:
         """Writes down what went wrong and says it as an error; a state that lasts stands in the trail once."""
         now = self._clock.now()
+        state: State
         action: Action
         if isinstance(failure, InvalidGrant):
             reason = "the issuer does not accept the refresh token any more"
