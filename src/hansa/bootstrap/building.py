@@ -27,10 +27,12 @@ from hansa.resources import Needs
 from hansa.services import Dispatcher, Job, Outcome, Room, RunOrder, UploadWatch
 from hansa.settings import Settings
 from hansa.store import (
+    AuditStore,
     BucketStore,
     Database,
     Facts,
     JobStore,
+    LineageStore,
     PeopleStore,
     QuotaStore,
     ServiceStore,
@@ -394,6 +396,24 @@ async def _sign_in(given: Settings, parts: AsyncExitStack) -> SignIn:
         parts.push_async_callback(verifier.close)
     admin = Basic(given.admin.user, settings.admin_password(given))
     return SignIn(admin, verifier, given.oidc.users_admin)
+
+
+def _keyring(ground: _Ground, people: storage.People, peers: services.Peers) -> services.credentials.Keyring:
+    """What this manager shows to other clusters; closed before the store, so that no rotated token is lost."""
+    http = httpx.AsyncClient(timeout=10, follow_redirects=False)
+    ground.parts.push_async_callback(http.aclose)
+    keyring = services.credentials.Keyring(
+        records=ground.records,
+        lineages=LineageStore(ground.database, ground.vault),
+        exchange=oidc.OidcExchange(ground.given.oidc.issuers, http, clock=ground.clock),
+        owners=people,
+        audit=AuditStore(ground.database),
+        peers=peers,
+        clock=ground.clock,
+        rotation_days=ground.given.federation.token_rotation_days,
+    )
+    ground.parts.push_async_callback(keyring.close)
+    return keyring
 
 
 def _attachments(records: ServiceStore) -> Callable[[str, str], Sequence[storage.Attachment]]:

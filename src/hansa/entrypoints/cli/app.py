@@ -10,6 +10,7 @@ from hansa.entrypoints.cli import exits
 from hansa.entrypoints.cli.commands import (
     apply,
     bucket,
+    federation,
     job,
     login,
     profile,
@@ -43,6 +44,7 @@ for _name, _group in (
     ("bucket", bucket.app),
     ("volume", volume.app),
     ("quota", quota.app),
+    ("federation", federation.app),
 ):
     app.add_typer(_group, name=_name)
 

@@ -27,13 +27,13 @@ from hansa.entrypoints.http.oscar import (
     volumes,
 )
 from hansa.entrypoints.http.render import ServiceViews
-from hansa.entrypoints.http.v1 import delegations, node
+from hansa.entrypoints.http.v1 import delegations, node, tokens
 from hansa.kernel.errors import HansaError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-_ROUTERS = (system, services, federation, jobs, logs, buckets, volumes, quotas, metrics, node, delegations)
+_ROUTERS = (system, services, federation, jobs, logs, buckets, volumes, quotas, metrics, node, delegations, tokens)
 
 
 def make(app: App) -> FastAPI:
