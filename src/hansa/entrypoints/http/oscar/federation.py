@@ -8,23 +8,26 @@ from starlette.responses import Response
 from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, body_of
 from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
-from hansa.services import Record, membership, reading
+from hansa.identity import Caller
+from hansa.services import Record, membership, reading, wire_view
 
 router = APIRouter(tags=["federation"], default_response_class=Response)
 _EXAMPLE = {"members": [{"type": "oscar", "cluster_id": "visby", "service_name": "hello", "priority": 0}]}
 
 
-def _shown(record: Record) -> dict[str, Any]:
+def _shown(record: Record, caller: Caller) -> dict[str, Any]:
     federation = record.service.federation
+    full = reading.has_full_view(caller, record)
     return {
         "topology": federation.topology if federation else "none",
-        "members": (federation.members or None) if federation else None,  # null, never []: clients rely on it
+        # null, never []: clients rely on it
+        "members": (wire_view.members(federation, full=full) or None) if federation else None,
     }
 
 
 async def _change(request: Request, app: AppDep, caller: CallerDep, service: str, verb: str) -> Response:
     change = decode(await read_body(request, app.settings.http.body_limit), membership.MembersRequest)
-    return JsonAnswer(_shown(await membership.change(app.room, caller, service, change, verb)))
+    return JsonAnswer(_shown(await membership.change(app.room, caller, service, change, verb), caller))
 
 
 for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
@@ -32,7 +35,7 @@ for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
     @router.get(_base, responses=answers(200, 400, 401, 403, 404))
     async def read(app: AppDep, caller: CallerDep, service: str) -> Response:
         """Topology and members."""
-        return JsonAnswer(_shown(reading.get(app.room, caller, service)))
+        return JsonAnswer(_shown(reading.get(app.room, caller, service), caller))
 
     @router.post(
         _base,
