@@ -84,9 +84,11 @@ class StorageSettings(_Group):
     public_endpoint: str = ""
     """What clients are told in `/system/config` and in presigned links; empty means the same address."""
     access_key: str = ""
+    """The administrator's key for `minio` and `s3`; the embedded store makes its own."""
     secret_key: SecretStr = SecretStr("")
-    """The administrator's keys for `minio` and `s3`; the embedded store makes its own."""
+    """What belongs to `access_key`; better given as a variable than in a file others can read."""
     region: str = "us-east-1"
+    """The region requests are signed for; most stores that are not Amazon's take any."""
     verify: bool = True
     """Whether the store's TLS certificate is checked."""
     reconcile_every: float = Field(60.0, gt=0)
@@ -134,15 +136,25 @@ class JobSettings(_Group):
 
 class QuotaSettings(_Group):
     cpu: str = "2"
+    """CPU that one user's running jobs may hold together; more waits its turn."""
     memory: str = "2Gi"
+    """Memory that one user's running jobs may hold together."""
     ephemeral_storage: str = "1Gi"
+    """Shown to clients as OSCAR does; a job's scratch space counts as its memory and is limited with it."""
     gpu: int = 0
+    """GPUs of one user; shown to clients, for a local cluster gives none out."""
     volumes: int = Field(5, ge=0)
+    """How many volumes one user may have."""
     disk: str = "7Gi"
+    """What one user's volumes may hold together."""
     max_disk_per_volume: str = "5Gi"
+    """The largest volume one may ask for."""
     min_disk_per_volume: str = "200Mi"
+    """The smallest volume one may ask for."""
     buckets: int = Field(5, ge=0)
+    """How many buckets one user may have."""
     storage_per_bucket: str = "5Gi"
+    """What one bucket of a user may hold."""
     enforce: bool = True
     """Whether a user's quota is enforced; the admin is never limited."""
 
@@ -179,7 +191,7 @@ class FederationSettings(_Group):
     hop_limit: int = Field(4, ge=1, le=32)
     """How many clusters a job may pass through."""
     load_formula: Literal["free-cpu", "relative"] = "free-cpu"
-    """`free-cpu` maps 0 to 32 free cores to 100 to 0; `relative` is the later upstream formula by share of cpu and memory."""
+    """`free-cpu` maps 0 to 32 free cores to 100 to 0; `relative` is the later upstream formula, by shares."""
     repair_every: float = Field(60.0, gt=0)
     """Seconds between passes that compare members with the coordinator's definition and repair them."""
     token_rotation_days: float = Field(30.0, gt=0)
@@ -188,6 +200,7 @@ class FederationSettings(_Group):
 
 class LogSettings(_Group):
     level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important line that is written; `info` has one for every request."""
     form: Literal["auto", "json", "text"] = "auto"
     """`json` for collectors, `text` for people; `auto` looks whether a terminal is attached."""
 

@@ -3,6 +3,7 @@
 `opened` starts the parts in the order they need each other and stops them in reverse, also when one fails to start.
 """
 
+import asyncio
 import fcntl
 import hashlib
 import os
@@ -217,6 +218,7 @@ async def _engines(ground: _Ground, admission: resources.Admission, node: local.
         network=given.sandbox.network,
         processes=given.sandbox.processes,
     )
+    await engine.sweep()
     logs = local.LogBook(data / "logs", given.jobs.log_limit)
     sync_host = local.LocalSyncHost(engine, admission)
     parts.push_async_callback(sync_host.close)
@@ -333,12 +335,10 @@ async def _take_up(room: Room) -> None:
 
 async def _clear_work(room: Room, work: Path) -> None:
     """Folders of runs that had ended, and were not taken away any more when the manager died."""
-    if not work.is_dir():
-        return
     needed = {waiting.name for waiting in await room.jobs.waiting()}
-    for folder in work.iterdir():
-        if not folder.name.startswith(".") and folder.name not in needed:
-            await room.job_host.discard(folder.name)
+    for name in await asyncio.to_thread(lambda: [folder.name for folder in work.iterdir()] if work.is_dir() else []):
+        if not name.startswith(".") and name not in needed:
+            await room.job_host.discard(name)
 
 
 def _watch(telemetry: Telemetry, app: App) -> None:
@@ -383,7 +383,12 @@ def _within_quota(quotas: resources.Quotas) -> Callable[[str, Needs, Needs], boo
 async def _open_runtime(given: Settings, data: Path, parts: AsyncExitStack) -> tuple[local.Runtime, local.Level]:
     # several managers may share a machine, and one cluster's name may be used in two folders
     instance = f"{given.cluster.id[:24]}-{hashlib.sha256(str(data).encode()).hexdigest()[:8]}"
-    runtime = await local.HostRuntime.open(instance=instance, uid_base=given.sandbox.uid_base, run_dir=data / "run")
+    where: dict[str, Any] = {"instance": instance, "uid_base": given.sandbox.uid_base, "run_dir": data / "run"}
+    if given.sandbox.runtime == "podman":
+        containers = await local.PodmanRuntime.open(**where)
+        parts.push_async_callback(containers.close)
+        return containers, await local.probe()
+    runtime = await local.HostRuntime.open(**where)
     parts.push_async_callback(runtime.close)
     return runtime, runtime.level
 

@@ -11,7 +11,7 @@ import msgspec
 
 from hansa.services.ports import Record
 from hansa.services.secret_parts import providers_with_keys
-from hansa.services.service import Federation, StorageIO
+from hansa.services.service import Federation, Member, StorageIO
 
 # keys OSCAR leaves out when they are empty
 _OMIT_EMPTY = (
@@ -39,7 +39,7 @@ def definition(record: Record, *, full: bool, secrets: Mapping[str, str]) -> dic
     shown["mount"] = _io(service.mount)
     shown["expose"] = _expose(service.expose)
     if service.federation is not None:
-        shown["federation"] = federation(service.federation)
+        shown["federation"] = federation(service.federation, full=full)
     if full:
         shown["storage_providers"] = providers_with_keys(service, secrets)
     else:
@@ -58,17 +58,27 @@ def definition(record: Record, *, full: bool, secrets: Mapping[str, str]) -> dic
     return shown
 
 
-def federation(given: Federation) -> dict[str, Any]:
+def federation(given: Federation, *, full: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {"group_id": given.group_id, "topology": given.topology}
     if given.delegation:
         shown["delegation"] = given.delegation
     if given.rescheduler_threshold:
         shown["rescheduler_threshold"] = given.rescheduler_threshold
     if given.members:
-        shown["members"] = given.members
+        shown["members"] = members(given, full=full)
     if given.weights:
         shown["weights"] = given.weights
     return shown
+
+
+def members(given: Federation, *, full: bool) -> tuple[Member, ...]:
+    """Others see which headers a member is called with, not what they say: most often a key."""
+    if full:
+        return given.members
+    return tuple(
+        msgspec.structs.replace(member, headers=dict.fromkeys(member.headers, "")) if member.headers else member
+        for member in given.members
+    )
 
 
 def _io(io: StorageIO) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from hansa.drivers.local.exposed_host import LocalExposedHost
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.node import LocalNode
+from hansa.drivers.local.podman import PodmanRuntime
 from hansa.drivers.local.runtime import HostRuntime, Runtime
 from hansa.drivers.local.sandbox import Level, probe
 from hansa.drivers.local.sync_host import LocalSyncHost
@@ -20,6 +21,7 @@ __all__ = [
     "LocalNode",
     "LocalSyncHost",
     "LogBook",
+    "PodmanRuntime",
     "Runtime",
     "probe",
 ]

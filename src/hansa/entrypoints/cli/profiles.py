@@ -82,13 +82,27 @@ class Profiles:
         return replace(self, current=name)
 
 
+# Written by `make run` and gone when it stops: whoever stands beside a playground wants to speak to it.
+_PLAYGROUND = Path(".playground") / "clusters.toml"
+
+
 def place(env: Mapping[str, str]) -> Path:
-    """Where the file is: HANSA_PROFILES, else under XDG_CONFIG_HOME, else under ~/.config."""
+    """Where the file is: HANSA_PROFILES, else a playground's here, else under XDG_CONFIG_HOME or ~/.config."""
     if env.get("HANSA_PROFILES"):
         return Path(env["HANSA_PROFILES"])
+    if _is_ours(_PLAYGROUND):
+        return _PLAYGROUND
     base = env.get("XDG_CONFIG_HOME") or ""
     folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
     return folder / "hansa" / "clusters.toml"
+
+
+def _is_ours(path: Path) -> bool:
+    """Nobody else's file may lead our commands, and our passwords, to a cluster of theirs."""
+    try:
+        return path.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
 
 
 def load(path: Path) -> Profiles:

@@ -27,7 +27,7 @@ def serve(settings: Settings) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Stops on a signal as uvicorn does, but leaves the process alive: the parts behind it stop afterwards, in order."""
+    """Stops on a signal as uvicorn does, but the process lives on: the parts behind it stop afterwards, in order."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

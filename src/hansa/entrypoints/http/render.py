@@ -48,20 +48,20 @@ def job(one: Job) -> dict[str, Any]:
 
 
 class ServiceViews:
-    """Services as bytes, made once for each version and kind of viewer: a listing of a thousand is a join."""
+    """Services as bytes, made once for each record and kind of viewer: a listing of a thousand is a join."""
 
     def __init__(self, records: Services, deployment_of: Callable[[Record], Deployment]) -> None:
         self._records = records
         self._deployment_of = deployment_of
-        self._made: dict[tuple[str, bool], tuple[int, bytes]] = {}
+        self._made: dict[tuple[str, bool], tuple[Record, bytes]] = {}
 
     def of(self, record: Record, *, full: bool, deployment: bool = False) -> bytes:
         key = (record.service.name, full)
         made = self._made.get(key)
-        if made is None or made[0] != record.version:
+        if made is None or made[0] is not record:  # a service deleted and made again counts its versions anew
             secrets = self._records.secrets(record.service.name) if full else {}
             shown = services.wire_view.definition(record, full=full, secrets=secrets)
-            made = (record.version, msgspec.json.encode(shown))
+            made = (record, msgspec.json.encode(shown))
             self._made[key] = made
             self._forget_missing()
         if not deployment:

@@ -13,13 +13,13 @@ from hansa.entrypoints.http.openapi import answers, body_of
 from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
 from hansa.identity import Caller, access
 from hansa.kernel import clock
-from hansa.services import Member, membership, reading, replicas
+from hansa.services import membership, reading, replicas, wire_view
 
 router = APIRouter(tags=["federation"], default_response_class=Response)
 _EXAMPLE = {"members": [{"type": "oscar", "cluster_id": "visby", "service_name": "hello", "priority": 0}]}
 
 
-def _shown(topology: str, members: Sequence[Member]) -> dict[str, Any]:
+def _shown(topology: str, members: Sequence[Any]) -> dict[str, Any]:
     return {"topology": topology, "members": list(members) or None}  # null, never []: clients rely on it
 
 
@@ -39,7 +39,10 @@ async def _change(request: Request, app: AppDep, caller: CallerDep, service: str
 async def _read(request: Request, app: App, caller: Caller, service: str) -> Response:
     record = reading.get(app.room, caller, service)
     federation = record.service.federation
-    shown = _shown(federation.topology if federation else "none", federation.members if federation else ())
+    full = reading.has_full_view(caller, record)
+    shown = _shown(
+        federation.topology if federation else "none", wire_view.members(federation, full=full) if federation else ()
+    )
     if truthy(request.query_params.get("state")) and access.may_change(caller, record.service.owner):
         found = await replicas.look(app.room, record, request.headers.get("authorization", ""))
         shown["state"] = [
