@@ -259,7 +259,7 @@ async def _build(ground: _Ground) -> App:
         most_attempts=given.jobs.attempts,
         on_change=_counting(telemetry, clock),
         delegable=delegable,
-        on_stuck=lambda: app.delegator.wake(),
+        on_stuck=lambda: app.delegator.wake(),  # noqa: PLW0108 - the app is made below
     )
     abroad = federating.federating(given, ground.database, ground.vault, clock, ground.parts)
     delegated_keys = federating.DelegatedKeys(open_store, keeping.people, records)

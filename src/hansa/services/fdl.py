@@ -30,11 +30,18 @@ class Definition:
     def name(self) -> str:
         return str(self.service.get("name", ""))
 
-    def with_clusters(self, known: Mapping[str, Mapping[str, Any]]) -> "Definition":
-        """With the address (`endpoint`, `ssl_verify`) of each federation member the file does not describe.
+    @property
+    def federated(self) -> bool:
+        return bool((self.service.get("federation") or {}).get("members"))
 
-        oscar-cli sends the stored passwords along too. We do not: viewers of a service see its definition.
-        """
+    @property
+    def has_refresh_token(self) -> bool:
+        environment = self.service.get("environment") or {}
+        secrets = environment.get("secrets") or environment.get("Secrets") or {}
+        return bool(secrets.get("refresh_token"))
+
+    def with_clusters(self, known: Mapping[str, Mapping[str, Any]]) -> "Definition":
+        """With each federation member's cluster that the file does not describe itself."""
         members = (self.service.get("federation") or {}).get("members") or self.service.get("replicas") or []
         clusters = dict(self.service.get("clusters") or {})
         for member in members:

@@ -121,6 +121,14 @@ class Manager:
         """The JSON at a path."""
         return document(self.call("GET", path, what=what, params=params or None), self.name)
 
+    def keeps_secrets(self) -> bool:
+        """Whether credentials in a definition are kept encrypted there and shown to nobody: Hansa's managers do so."""
+        try:
+            answer = self.call("GET", "/v1/about", what="the manager")
+        except errors.HansaError:
+            return False
+        return answer.headers.get("content-type", "").startswith("application/json") and b'"hansa"' in answer.content
+
     def service(self, name: str, *, deployment: bool = False) -> dict[str, Any]:
         params = {"include": "deployment"} if deployment else {}
         return mapping(self.read(f"/system/services/{segment(name)}", what=f"service {name}", **params), self.name)

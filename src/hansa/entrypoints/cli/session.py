@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -103,3 +104,14 @@ class _Renewing:
                 stored = oidc.renew(stored, time.time())
                 draft.profiles = draft.profiles.with_profile(stored)
             return stored
+
+
+def described(profile: Profile, *, with_credentials: bool = True) -> dict[str, Any]:
+    """A cluster as a definition names it. Credentials go along only to a manager that keeps them encrypted."""
+    shown = with_credentials and bool(profile.user)
+    return {
+        "endpoint": profile.url,
+        "ssl_verify": profile.verify,
+        "auth_user": profile.user if shown else "",
+        "auth_password": profile.password if shown else "",
+    }

@@ -70,7 +70,7 @@ def _apply_one(
     try:
         manager = clusters.of(definition.cluster_id)
         outcome.cluster = manager.name
-        service = definition.with_clusters(clusters.addresses).service
+        service = definition.with_clusters(clusters.described(definition, manager)).service
         existing = _existing(manager, definition.name)
         if existing is not None:
             outcome.changes = differences.between(existing, service)
@@ -116,9 +116,6 @@ class _Clusters:
         self._screen = screen
         self._open: dict[profiles.Profile, Manager] = {}
         self._noted: set[str] = set()
-        self.addresses = {
-            name: {"endpoint": profile.url, "ssl_verify": profile.verify} for name, profile in self._known.known.items()
-        }
 
     @classmethod
     @contextmanager
@@ -129,6 +126,23 @@ class _Clusters:
         finally:
             for manager in clusters._open.values():
                 manager.__exit__(None, None, None)
+
+    def described(self, definition: "fdl.Definition", manager: Manager) -> dict[str, dict[str, Any]]:
+        """The clusters we have profiles of. A federation without a refresh token needs their credentials, which go
+        only to a manager that keeps them encrypted."""
+        needed = definition.federated and not definition.has_refresh_token and manager.keeps_secrets()
+        if needed:
+            self._note(
+                f"{definition.name}: credentials of its members' clusters go along; {manager.name} keeps them encrypted"
+            )
+        return {
+            name: session.described(profile, with_credentials=needed) for name, profile in self._known.known.items()
+        }
+
+    def _note(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self._screen.note(text)
 
     def of(self, cluster_id: str) -> Manager:
         if cluster_id in self._known.known:

@@ -1,17 +1,21 @@
 """`hansa federation`: a service's replicas in other clusters, and with which credentials they are reached."""
 
+import os
 from typing import Annotated, Any
 
 import typer
 
-from hansa.entrypoints.cli import confirmation, options, session
+from hansa.entrypoints.cli import confirmation, options, profiles, session, topology_drawing
 from hansa.entrypoints.cli.client import Manager, document, mapping, segment, sequence
 from hansa.entrypoints.cli.screen import Screen
+from hansa.kernel import errors
 
 app = typer.Typer(help="Federations: their members and their credentials.", no_args_is_help=True)
 token = typer.Typer(help="The refresh token of a federated service.", no_args_is_help=True)
 app.add_typer(token, name="token")
-_SLOW = 60.0  # the issuer is asked meanwhile
+_SLOW = 60.0  # the issuer, or every member, is asked meanwhile
+Members = Annotated[list[str], typer.Argument(metavar="MEMBER…", help="cluster/service, or an endpoint's address.")]
+Priority = Annotated[int, typer.Option("--priority", "-p", min=0, help="0 is asked first.")]
 
 
 @token.command("show")
@@ -89,3 +93,93 @@ def _print(screen: Screen, found: dict[str, Any]) -> None:
             ("hint", found.get("hint")),
         ]
     )
+
+
+def _member(text: str, priority: int) -> dict[str, Any]:
+    """`cluster/service`, or the address of an endpoint."""
+    if text.startswith(("http://", "https://")):
+        return {"type": "endpoint", "url": text, "ssl_verify": True, "priority": priority}
+    cluster_id, slash, service = text.partition("/")
+    if not (slash and cluster_id and service):
+        raise errors.Invalid(f"{text!r} is no member", hint="write cluster/service, or the address of an endpoint")
+    return {"type": "oscar", "cluster_id": cluster_id, "service_name": service, "priority": priority}
+
+
+@app.command()
+def show(service: options.ServiceName, cluster: options.Cluster = None, as_json: options.Json = False) -> None:
+    """Draw a service's federation, with how each member is."""
+    screen = Screen(as_json=as_json)
+    with session.opened(cluster) as manager, screen.waiting(f"asking the members of {service}"):
+        path = f"/system/federation/{segment(service)}"
+        found = mapping(manager.read(path, what=f"service {service}", state="true"), manager.name)
+    screen.data(found)
+    state = {str(one["member"]): one for one in found.get("state") or []}
+    members = found.get("members") or []
+    screen.block(topology_drawing.draw(service, str(found.get("topology")), members, state))
+    if not members:
+        screen.note(f"it has no members; add one with: hansa federation add {service} CLUSTER/SERVICE")
+
+
+@app.command()
+def add(
+    service: options.ServiceName,
+    members: Members,
+    priority: Priority = 0,
+    parent: Annotated[str, typer.Option(help="In a tree: the member they hang on.")] = "",
+    cluster: options.Cluster = None,
+    as_json: options.Json = False,
+) -> None:
+    """Add members; each gets its replica at once."""
+    wanted = [{**_member(text, priority), **({"parent": parent} if parent else {})} for text in members]
+    with session.opened(cluster) as manager:
+        clusters = _addresses(wanted, with_credentials=manager.keeps_secrets())
+    _change(service, "POST", {"members": wanted, "clusters": clusters}, cluster, as_json)
+
+
+@app.command()
+def update(
+    service: options.ServiceName,
+    members: Members,
+    priority: Priority = 0,
+    cluster: options.Cluster = None,
+    as_json: options.Json = False,
+) -> None:
+    """Give members another priority."""
+    wanted = [_member(text, priority) for text in members]
+    _change(service, "PUT", {"members": wanted, "update": wanted}, cluster, as_json)
+
+
+@app.command()
+def remove(
+    service: options.ServiceName,
+    members: Members,
+    delete: Annotated[bool, typer.Option("--delete", help="Also delete their replicas.")] = False,
+    cluster: options.Cluster = None,
+    as_json: options.Json = False,
+) -> None:
+    """Take members out of a federation."""
+    wanted = [_member(text, 0) for text in members]
+    _change(service, "DELETE", {"members": wanted, "delete": delete}, cluster, as_json)
+
+
+def _change(service: str, method: str, body: dict[str, Any], cluster: str | None, as_json: bool) -> None:
+    screen = Screen(as_json=as_json)
+    with session.opened(cluster) as manager, screen.waiting(f"changing the federation of {service}"):
+        path = f"/system/federation/{segment(service)}"
+        answer = manager.call(method, path, body=body, what=f"service {service}", timeout=_SLOW)
+        found = mapping(document(answer, manager.name), manager.name)
+    screen.data(found)
+    screen.block(topology_drawing.draw(service, str(found.get("topology")), found.get("members") or [], {}))
+    for warning in found.get("warnings") or []:
+        screen.warn(f"{warning['member']}: {warning['reason']} (it is told again later)")
+
+
+def _addresses(members: list[dict[str, Any]], *, with_credentials: bool) -> dict[str, dict[str, Any]]:
+    """Clusters we have a profile of are described from it, with its credentials: the cluster keeps them encrypted."""
+    known = profiles.load(profiles.place(os.environ)).known
+    named = {str(member.get("cluster_id", "")) for member in members}
+    return {
+        name: session.described(known[name], with_credentials=with_credentials)
+        for name in sorted(named)
+        if name in known
+    }
