@@ -120,10 +120,11 @@ class Dispatcher:
 
     def offer(self, waiting: Waiting) -> None:
         """A job that was just accepted."""
-        if self.never_fits(waiting.cpu, waiting.memory):
+        too_large = bool(self.never_fits(waiting.cpu, waiting.memory))
+        if too_large and not self._delegable(waiting.service):
             self._hopeless.append(waiting)
         else:
-            self._queue.add(waiting)
+            self._queue.add(waiting, elsewhere=too_large)  # a member may have the room this cluster never has
         self._wake.set()
 
     def look_again(self) -> None:
@@ -153,6 +154,9 @@ class Dispatcher:
             self._interrupted = True
 
     def _next(self) -> Waiting | None:
+        for waiting in self._queue.only_elsewhere():
+            if not self._delegable(waiting.service) and self._queue.remove(waiting.name):
+                self._hopeless.append(waiting)  # its service has no members any more
         return self._hopeless.pop() if self._hopeless else self._queue.take(self._may_start, self._hold)
 
     def _let_go(self, name: str, _task: asyncio.Task[None]) -> None:
@@ -162,8 +166,6 @@ class Dispatcher:
         self._admission.release(name)
 
     def _may_start(self, waiting: Waiting) -> bool:
-        if self._delegable(waiting.service) and self.never_fits(waiting.cpu, waiting.memory):
-            return False  # a member may have the room that this cluster will never have
         return self._within_quota(waiting.owner, self.used_by(waiting.owner), Needs(waiting.cpu, waiting.memory))
 
     def _hold(self, waiting: Waiting) -> bool:

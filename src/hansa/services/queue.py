@@ -18,6 +18,7 @@ class Queue:
     _lines: dict[str, deque[tuple[int, Waiting]]] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
     _paused: set[str] = field(default_factory=set)
+    _elsewhere: dict[str, Waiting] = field(default_factory=dict)
     _ticket: int = 0
 
     def __len__(self) -> int:
@@ -26,9 +27,12 @@ class Queue:
     def __contains__(self, name: str) -> bool:
         return name in self._known
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: Waiting, *, elsewhere: bool = False) -> None:
+        """`elsewhere`: too large for this cluster, it waits for a member to take it and holds nobody up."""
         if waiting.name in self._known:
             return
+        if elsewhere:
+            self._elsewhere[waiting.name] = waiting
         self._ticket += 1
         self._known.add(waiting.name)
         self._lines.setdefault(waiting.owner, deque()).append((self._ticket, waiting))
@@ -42,7 +46,11 @@ class Queue:
         if name not in self._known:
             return False
         self._known.discard(name)
+        self._elsewhere.pop(name, None)
         return True
+
+    def only_elsewhere(self) -> list[Waiting]:
+        return list(self._elsewhere.values())
 
     def pause(self, name: str) -> bool:
         """It keeps its place but is not taken; False if it does not wait (any more)."""
@@ -76,8 +84,7 @@ class Queue:
             if not line:
                 del self._lines[owner]
                 continue
-            free = (e for e in line if e[1].name in self._known and e[1].name not in self._paused)
-            if (head := next(free, None)) is not None:
+            if (head := next((entry for entry in line if self._may_be_taken(entry[1].name)), None)) is not None:
                 heads.append(head)
         for _ticket, waiting in sorted(heads, key=lambda head: head[0]):
             if not within_quota(waiting):
@@ -87,3 +94,6 @@ class Queue:
             self._known.discard(waiting.name)  # its entry goes when the line gets there
             return waiting
         return None
+
+    def _may_be_taken(self, name: str) -> bool:
+        return name in self._known and name not in self._paused and name not in self._elsewhere

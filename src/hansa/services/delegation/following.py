@@ -19,7 +19,7 @@ from hansa.services.ports import Waiting
 from hansa.services.room import Room
 
 _log = structlog.get_logger("hansa.delegation")
-_EVERY = 1.0
+_EVERY, _SOON, _YOUNG = 2.0, 0.25, 10.0
 _MOST_AT_ONCE = 32
 
 
@@ -27,16 +27,16 @@ _MOST_AT_ONCE = 32
 class Follower:
     room: Room
     lost_after: float
-    _asked: dict[str, float] = field(default_factory=dict)
+    _since: dict[str, float] = field(default_factory=dict)
 
     async def work(self) -> None:
         """Until cancelled."""
         while True:
-            await self.follow_all()
-            await asyncio.sleep(_EVERY)
+            busy = await self.follow_all()
+            await asyncio.sleep(_SOON if busy else _EVERY)
 
-    async def follow_all(self) -> None:
-        """One pass over all jobs that are away. Each is asked at its own pace: seldom, if it runs for long."""
+    async def follow_all(self) -> bool:
+        """One pass over all jobs that are away; True if one of them is young, and may end any moment."""
         limit = asyncio.Semaphore(_MOST_AT_ONCE)
 
         async def one(delegation: Delegation) -> None:
@@ -46,8 +46,20 @@ class Follower:
                 except HansaError as error:
                     _log.warning("not followed", job=delegation.job, error=error.message)
 
-        active = await self.room.delegations.active()
-        await asyncio.gather(*(one(delegation) for delegation in active if not self._is_being_offered(delegation)))
+        now = self.room.clock.now()
+        active = [one for one in await self.room.delegations.active() if not self._is_being_offered(one)]
+        for job in self._since.keys() - {delegation.job for delegation in active}:
+            del self._since[job]
+        young = False
+        due: list[Delegation] = []
+        for delegation in active:
+            age = now - self._since.setdefault(delegation.job, now)
+            young |= age < _YOUNG
+            # one that runs for long is asked less often, so that many of them cost little
+            if age < _YOUNG or now - delegation.heard >= _EVERY:
+                due.append(delegation)
+        await asyncio.gather(*(one(delegation) for delegation in due))
+        return young
 
     def _is_being_offered(self, delegation: Delegation) -> bool:
         """The hand-over itself finds out; only one that a crash cut short is ours to look into."""
@@ -77,6 +89,9 @@ class Follower:
 
     async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
         room = self.room
+        if found.started is not None:  # a short job is over before we saw it run
+            now = room.clock.now()
+            await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started)
         try:
             if delegation.fenced:
                 text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
@@ -93,7 +108,9 @@ class Follower:
             f"{where}: {reason}" if reason else where,
             found.cpu_seconds,
         )
-        await room.jobs.end(delegation.job, outcome, found.finished or room.clock.now())
+        now = room.clock.now()
+        await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started or now)
+        await room.jobs.end(delegation.job, outcome, found.finished or now)
         await room.delegations.finished(delegation.job, delegation.epoch)
         if delegation.fenced:
             try:
