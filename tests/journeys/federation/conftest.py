@@ -1,0 +1,76 @@
+"""Four managers that know each other, for the stories that need no cut cables; and services that go with their test."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from journeys.federation import stories
+from real import parts
+from real.federation import Federation, federation
+from real.identity_provider import IdentityProvider, identity_provider
+from real.manager import PEOPLE
+
+ACCESS_SECONDS = 4  # so that every longer story needs several access tokens
+Deploy = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[IdentityProvider]:
+    """Replaces refresh tokens with every use; those of `steady` stay."""
+    parts.require("node")
+    parts.require("npm")
+    realms = {
+        "test": {"access_ttl": ACCESS_SECONDS, "rotate": True},
+        "steady": {"access_ttl": ACCESS_SECONDS, "rotate": False},
+    }
+    with identity_provider(realms=realms, users=PEOPLE) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def hansa(provider: IdentityProvider) -> Iterator[Federation]:
+    """lubeck is too small for most jobs, riga for the larger ones, tallinn is choosy about images."""
+    settings = {
+        "lubeck": {"jobs.cpu": "100m"},
+        "riga": {"jobs.cpu": "1"},
+        "tallinn": {"images.allowed": ["debian"]},
+    }
+    with federation("lubeck", "visby", "riga", "tallinn", provider=provider, settings=settings) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _open_gates(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "hansa" in request.fixturenames:
+        for gate in request.getfixturevalue("hansa").gates.values():
+            gate.open()
+
+
+@pytest.fixture
+def alice(hansa: Federation) -> httpx.Client:
+    """A user at lubeck, where most stories begin."""
+    return hansa.user("alice", "lubeck")
+
+
+@pytest.fixture
+def deploy(hansa: Federation, alice: httpx.Client) -> Iterator[Deploy]:
+    """Creates a federated service for alice and gives its name; it is deleted with the test, and its workers too."""
+    made: list[tuple[httpx.Client, str]] = []
+
+    def make(members: list[dict[str, Any]], client: httpx.Client = alice, **more: Any) -> str:
+        name = more.pop("name", "") or stories.fresh("gray")
+        token = more.pop("token", None)
+        if token is None:
+            token = hansa.refresh_token("alice")
+        stories.create(client, stories.federated(name, members, token=token, **more))
+        made.append((client, name))
+        return str(name)
+
+    yield make
+    for gate in hansa.gates.values():
+        gate.open()
+    for client, name in made:
+        assert client.delete(f"/system/services/{name}").status_code in (204, 404)
