@@ -10,7 +10,15 @@ from real import parts
 from real.identity_provider import IdentityProvider, identity_provider
 
 OFFLINE = "openid offline_access groups"
-_REALMS = {"test": {}, "parallel": {}, "mesh": {}, "fixed": {"rotate": False}, "unseen": {}, "revoking": {}, "refused": {}}
+_REALMS = {
+    "test": {},
+    "parallel": {},
+    "mesh": {},
+    "fixed": {"rotate": False},
+    "unseen": {},
+    "revoking": {},
+    "refused": {},
+}
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """A manager's keyring that dies at the worst moment: the issuer has answered, and nothing is written down yet.
 
-    python -m services.credentials.dying_process DATABASE_URL ISSUER VAULT_KEY TOKEN
+python -m services.credentials.dying_process DATABASE_URL ISSUER VAULT_KEY TOKEN
 """
 
 import asyncio

@@ -1,0 +1,62 @@
+"""`hansa federation token`: the state in words, a question before revoking, the trail as a table."""
+
+from entrypoints.cli.small_server import Hansa, SmallServer
+
+PATH = "/v1/services/hello/credentials"
+STATE = {
+    "service": "hello",
+    "state": "expired-or-revoked",
+    "since": "2026-01-02T03:04:05Z",
+    "sentence": "the refresh token is of no use any more",
+    "hint": "give it a new one",
+    "source": "own",
+    "issuer": "https://issuer",
+    "rotates": None,
+    "obtained": None,
+    "renewed": None,
+    "rotation_due": None,
+    "access_expires": None,
+}
+
+
+def test_show(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on(f"GET {PATH}", STATE)
+    told = hansa("federation", "token", "show", "hello")
+    assert told.code == 0
+    for word in ("expired-or-revoked", "2026-01-02T03:04:05Z", "no use any more", "not known yet", "give it a new one"):
+        assert word in told.out
+    assert hansa("federation", "token", "show", "hello", "--json").json() == STATE
+
+
+def test_rotate(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on(f"POST {PATH}/rotate", {**STATE, "state": "ok", "rotates": True})
+    told = hansa("federation", "token", "rotate", "hello")
+    assert told.code == 0
+    assert "yes" in told.out
+
+
+def test_revoke_asks_first(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on(f"DELETE {PATH}", {**STATE, "state": "none"})
+    assert hansa("federation", "token", "revoke", "hello").code == 2
+    assert admin.calls("DELETE") == []
+    assert hansa("federation", "token", "revoke", "hello", "--yes").code == 0
+    assert len(admin.calls("DELETE")) == 1
+
+
+def test_audit(admin: SmallServer, hansa: Hansa) -> None:
+    entry = {"at": "2026-01-02T03:04:05Z", "actor": "manager", "action": "token.rotated", "detail": "with x"}
+    admin.on("GET /v1/services/hello/audit", {"service": "hello", "entries": [entry]})
+    told = hansa("federation", "token", "audit", "hello", "--most", "7")
+    assert "token.rotated" in told.out
+    assert admin.calls("GET")[-1].query == {"most": "7"}
+    admin.on("GET /v1/services/calm/audit", {"service": "calm", "entries": []})
+    assert "nobody used" in hansa("federation", "token", "audit", "calm").err
+
+
+def test_the_managers_words_reach_the_person(admin: SmallServer, hansa: Hansa) -> None:
+    problem = {"type": "/problems/credentials.none", "detail": "service hello has no refresh token", "hint": "give it"}
+    admin.on(f"POST {PATH}/rotate", problem, 409)
+    told = hansa("federation", "token", "rotate", "hello")
+    assert told.code == 5
+    assert "has no refresh token" in told.err
+    assert told.err.rstrip().endswith("give it")
