@@ -6,7 +6,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa.entrypoints.http.context import AppDep, CallerDep
-from hansa.entrypoints.http.openapi import answers, body_of
+from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.parameters import ServiceName
+from hansa.entrypoints.http.shapes import Members
 from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
 from hansa.identity import Caller
 from hansa.services import Record, membership, reading, wire_view
@@ -32,34 +34,34 @@ async def _change(request: Request, app: AppDep, caller: CallerDep, service: str
 
 for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
 
-    @router.get(_base, responses=answers(200, 400, 401, 403, 404))
-    async def read(app: AppDep, caller: CallerDep, service: str) -> Response:
+    @router.get(_base, responses=result(200, Members) | answers(400, 401, 403, 404))
+    async def read(app: AppDep, caller: CallerDep, service: ServiceName) -> Response:
         """Topology and members."""
         return JsonAnswer(_shown(reading.get(app.room, caller, service), caller))
 
     @router.post(
         _base,
-        responses=answers(200, 400, 401, 403, 404, 409),
+        responses=result(200, Members) | answers(400, 401, 403, 404, 409),
         openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
-    async def add(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
+    async def add(request: Request, app: AppDep, caller: CallerDep, service: ServiceName) -> Response:
         """Adds members."""
         return await _change(request, app, caller, service, "add")
 
     @router.put(
         _base,
-        responses=answers(200, 400, 401, 403, 404, 409),
+        responses=result(200, Members) | answers(400, 401, 403, 404, 409),
         openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
-    async def replace(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
+    async def replace(request: Request, app: AppDep, caller: CallerDep, service: ServiceName) -> Response:
         """Replaces members by their new form."""
         return await _change(request, app, caller, service, "update")
 
     @router.delete(
         _base,
-        responses=answers(200, 400, 401, 403, 404, 409),
+        responses=result(200, Members) | answers(400, 401, 403, 404, 409),
         openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
-    async def remove(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
+    async def remove(request: Request, app: AppDep, caller: CallerDep, service: ServiceName) -> Response:
         """Removes members."""
         return await _change(request, app, caller, service, "remove")
