@@ -224,9 +224,7 @@ def provide_environment(purpose: str, profile: Profile) -> bool:
     """Whether anything had to be installed."""
     stamp = read_stamp()
     runs = environment_runs()
-    moved = stamp.get("root", str(ROOT)) != str(
-        ROOT
-    )  # a moved environment's scripts still name the old place
+    moved = stamp.get("root", str(ROOT)) != str(ROOT)  # a moved environment's scripts still name the old place
     if runs and not moved and stamp.get(purpose) == digest(PROFILES[purpose]):
         return False
     if not runs or moved:
@@ -262,9 +260,7 @@ def write_stamp(stamp: dict[str, str]) -> None:
 def environment_runs() -> bool:
     """False also after the system's Python became another version: pip is then not where it looks."""
     probe = f"import sys, pip; sys.exit(sys.version_info < {OLDEST_PYTHON})"
-    return VENV_PYTHON.exists() and succeeds(
-        [str(VENV_PYTHON), "-c", probe], seconds=PROBE_SECONDS, quiet=True
-    )
+    return VENV_PYTHON.exists() and succeeds([str(VENV_PYTHON), "-c", probe], seconds=PROBE_SECONDS, quiet=True)
 
 
 def make_environment() -> None:

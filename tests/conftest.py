@@ -5,7 +5,7 @@ import pytest
 from real import parts
 
 # A real part whose fixtures many rooms use is listed here; one room's own stays in that room's conftest.
-pytest_plugins = ("real.postgres",)
+pytest_plugins = ("real.postgres", "real.manager")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -16,6 +16,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in lines:
         terminalreporter.write_line(line, yellow=True)
     if not parts.strict():
-        terminalreporter.write_line(
-            "tests that need them were left out; HANSA_TEST_STRICT=1 makes that a failure"
-        )
+        terminalreporter.write_line("tests that need them were left out; HANSA_TEST_STRICT=1 makes that a failure")

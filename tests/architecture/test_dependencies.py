@@ -55,11 +55,7 @@ def test_every_pin_has_its_hash(lock: Path) -> None:
 def test_tests_run_on_what_users_run() -> None:
     run, dev = pins("run.txt"), pins("dev.txt")
     versions = {name: (line, dev.get(name)) for name, line in run.items()}
-    other = {
-        name: pair
-        for name, pair in versions.items()
-        if pair[1] is None or version(pair[0]) != version(pair[1])
-    }
+    other = {name: pair for name, pair in versions.items() if pair[1] is None or version(pair[0]) != version(pair[1])}
     assert not other, f"`make lock` keeps both locks in step: {other}"
 
 

@@ -24,8 +24,7 @@ class Door:
 
 def doors() -> dict[str, Door]:
     return {
-        area: Door(offered(tree.front_door(area)), frozenset(tree.inner_modules(area)))
-        for area in tree.open_areas()
+        area: Door(offered(tree.front_door(area)), frozenset(tree.inner_modules(area))) for area in tree.open_areas()
     }
 
 

@@ -44,9 +44,7 @@ async def test_the_url_opens_an_async_engine(postgres_database: Database) -> Non
         ({"HANSA_TEST_STRICT": "0"}, "1 skipped"),
     ],
 )
-def test_a_missing_part_is_named_and_never_passes(
-    tmp_path: Path, environment: dict[str, str], outcome: str
-) -> None:
+def test_a_missing_part_is_named_and_never_passes(tmp_path: Path, environment: dict[str, str], outcome: str) -> None:
     (tmp_path / "conftest.py").write_text((tree.ROOT / "tests" / "conftest.py").read_text())
     (tmp_path / "test_lack.py").write_text(
         textwrap.dedent(

@@ -91,9 +91,7 @@ def tracked_files() -> list[Path]:
     """What git has on record; without git (a tarball, a bare machine) whatever `.gitignore` does not name."""
     git = shutil.which("git")
     if git is not None and (ROOT / ".git").exists():
-        listing = subprocess.run(
-            [git, "ls-files", "-z"], cwd=ROOT, capture_output=True, timeout=30, check=False
-        )
+        listing = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, timeout=30, check=False)
         if listing.returncode == 0:
             paths = [ROOT / name for name in listing.stdout.decode().split("\0") if name]
             return [path for path in paths if path.is_file()]  # one deleted but not committed is no file

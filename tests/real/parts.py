@@ -56,9 +56,7 @@ class Missing:
         self.asked[part] = self.asked.get(part, 0) + 1
 
     def lines(self) -> list[str]:
-        return [
-            f"{part}: {reason} ({self.asked[part]} tests)" for part, reason in sorted(self.reasons.items())
-        ]
+        return [f"{part}: {reason} ({self.asked[part]} tests)" for part, reason in sorted(self.reasons.items())]
 
 
 missing = Missing()  # of this session; the closing summary reads it

@@ -78,9 +78,7 @@ class Server:
             self._execute("drop database if exists {} with (force)", database.name)
 
     def _execute(self, statement: str, name: str) -> None:
-        with psycopg.connect(
-            Database("postgres", self.folder).conninfo, autocommit=True, connect_timeout=10
-        ) as link:
+        with psycopg.connect(Database("postgres", self.folder).conninfo, autocommit=True, connect_timeout=10) as link:
             link.execute(sql.SQL(statement).format(sql.Identifier(name)))
 
 

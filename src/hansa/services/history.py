@@ -39,6 +39,8 @@ async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps
         if job.reason:
             return f"{job.reason}\n"
         raise JobNotFound(f"job {name} has no log yet", hint=f"it is {job.status.value}")
+    if job.ended and job.reason and job.reason not in text:
+        return f"{text}{job.reason}\n"  # ended from outside, when nobody wrote its log
     return text
 
 

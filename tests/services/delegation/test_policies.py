@@ -146,7 +146,9 @@ numbers = st.integers(-(2**40), 2**40)
     st.lists(st.one_of(st.none(), st.tuples(numbers, numbers, numbers, numbers)), max_size=8),
     st.sampled_from(["free-cpu", "relative"]),
 )
-def test_every_member_is_ranked_or_refused_whatever_peers_say(policy: str, told: list[tuple[int, int, int, int] | None], formula: str) -> None:
+def test_every_member_is_ranked_or_refused_whatever_peers_say(
+    policy: str, told: list[tuple[int, int, int, int] | None], formula: str
+) -> None:
     candidates = []
     for index, figures in enumerate(told):
         seen = None

@@ -1,7 +1,7 @@
 """The HTTP application: every router, every error handler, one door in front."""
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from hansa import __version__
 from hansa.bootstrap import App
-from hansa.entrypoints.http import problems
+from hansa.entrypoints.http import document, problems
 from hansa.entrypoints.http.door import Door
 from hansa.entrypoints.http.exposed_transport import ExposedPools
+from hansa.entrypoints.http.openapi import answers
 from hansa.entrypoints.http.oscar import (
     buckets,
     exposed,
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 _ROUTERS = (system, services, federation, jobs, logs, buckets, volumes, quotas, metrics, node, delegations, tokens)
 
 
+class _Api(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            routes = [route for module in _ROUTERS for route in module.router.routes]
+            self.openapi_schema = document.describe(self, routes, exposed.DESCRIBED)
+        return self.openapi_schema
+
+
 def make(app: App) -> FastAPI:
     """The application around an `App`, which starts and stops with it."""
 
@@ -48,7 +57,7 @@ def make(app: App) -> FastAPI:
         finally:
             await pools.close()
 
-    api = FastAPI(
+    api = _Api(
         title="Hansa manager",
         version=__version__,
         description="One cluster of a Hansa federation: OSCAR's API under /system, /job and /run, ours under /v1.",
@@ -65,8 +74,9 @@ def make(app: App) -> FastAPI:
         api.include_router(module.router)
     api.router.routes.extend(exposed.ROUTES)
 
-    @api.get("/metrics", include_in_schema=False)
+    @api.get("/metrics", tags=["system"], response_class=Response, responses=answers(200, body="text"))
     async def telemetry() -> Response:
+        """What Prometheus collects."""
         return Response(generate_latest(app.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
 
     api.add_exception_handler(HansaError, problems.as_answer)

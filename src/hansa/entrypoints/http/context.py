@@ -25,8 +25,3 @@ def views_of(request: Request) -> ServiceViews:
 ViewsDep = Annotated[ServiceViews, Depends(views_of)]
 AppDep = Annotated[App, Depends(app_of)]
 CallerDep = Annotated[Caller, Depends(caller_of)]
-
-
-def truthy(text: str | None) -> bool:
-    """Query flags as Go reads them."""
-    return (text or "").strip().lower() in ("1", "t", "true")

@@ -6,6 +6,7 @@ import binascii
 import time
 from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
+from typing import Any
 from urllib.parse import parse_qs
 
 import httpcore
@@ -17,7 +18,10 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from hansa.bootstrap import App
+from hansa.entrypoints.http.document import SERVICE
+from hansa.entrypoints.http.openapi import answers
 from hansa.entrypoints.http.oscar.services import cookie_name
+from hansa.entrypoints.http.parameters import SERVICE_NAME
 from hansa.identity import same_secret
 from hansa.kernel.errors import HansaError, Unauthenticated
 from hansa.services import Invocation, Record, ServiceNotFound
@@ -29,6 +33,29 @@ _HOP_BY_HOP = frozenset(
      "upgrade", "host", "content-length"}
 )  # fmt: skip
 _LIMITS = {"connect": 5.0, "read": 300.0, "write": 60.0, "pool": 10.0}
+
+
+def _described() -> dict[str, Any]:
+    """For the OpenAPI document: whatever the process answers, or why it cannot."""
+    operation: dict[str, Any] = {
+        "tags": ["exposed"],
+        "summary": "Passed on to the service's own process",
+        "description": "Open to everybody unless the service sets `expose.set_auth`: then its token is asked for, as "
+        "bearer or as Basic password of a user named like the service. WebSockets are passed on too.",
+        "parameters": [
+            {"name": "name", "in": "path", "required": True, "schema": {"type": "string", **SERVICE_NAME}},
+            {"name": "path", "in": "path", "required": True, "schema": {"type": "string"}},
+        ],
+        "security": [{}, {SERVICE: []}],
+        "responses": {
+            **{str(status): answer for status, answer in answers(401, 404, 502).items()},
+            "default": {"description": "The process's own answer"},
+        },
+    }
+    return {f"{BASE}/{{path}}": dict.fromkeys(("get", "post", "put", "patch", "delete"), operation)}
+
+
+DESCRIBED = _described()
 
 
 def _exposed(app: App, name: str) -> Record:

@@ -8,8 +8,10 @@ from starlette.responses import Response
 
 from hansa.bootstrap import App
 from hansa.entrypoints.http import render
-from hansa.entrypoints.http.context import AppDep, CallerDep, truthy
-from hansa.entrypoints.http.openapi import answers, body_of
+from hansa.entrypoints.http.context import AppDep, CallerDep
+from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.parameters import Flag, ServiceName, flag
+from hansa.entrypoints.http.shapes import Members
 from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
 from hansa.identity import Caller, access
 from hansa.kernel import clock
@@ -31,19 +33,19 @@ async def _change(request: Request, app: AppDep, caller: CallerDep, service: str
     shown = _shown(done.topology, done.members)
     if done.failures:
         shown["warnings"] = [{"member": one.member, "reason": one.reason} for one in done.failures]
-        if truthy(request.query_params.get("strict")):
+        if flag("strict", request.query_params.get("strict", "")):
             raise replicas.FederationFailed(render.warnings(done.failures))
     return JsonAnswer(shown)
 
 
-async def _read(request: Request, app: App, caller: Caller, service: str) -> Response:
+async def _read(request: Request, app: App, caller: Caller, service: str, *, with_state: bool) -> Response:
     record = reading.get(app.room, caller, service)
     federation = record.service.federation
     full = reading.has_full_view(caller, record)
     shown = _shown(
         federation.topology if federation else "none", wire_view.members(federation, full=full) if federation else ()
     )
-    if truthy(request.query_params.get("state")) and access.may_change(caller, record.service.owner):
+    if with_state and access.may_change(caller, record.service.owner):
         found = await replicas.look(app.room, record, request.headers.get("authorization", ""))
         shown["state"] = [
             {
@@ -61,34 +63,36 @@ async def _read(request: Request, app: App, caller: Caller, service: str) -> Res
 
 for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
 
-    @router.get(_base, responses=answers(200, 400, 401, 403, 404))
-    async def read(request: Request, app: AppDep, caller: CallerDep, service: str, state: str = "") -> Response:
+    @router.get(_base, responses=result(200, Members) | answers(400, 401, 403, 404))
+    async def read(
+        request: Request, app: AppDep, caller: CallerDep, service: ServiceName, state: Flag = ""
+    ) -> Response:
         """Topology and members; with `state=true` also whether each is reachable and in sync."""
-        return await _read(request, app, caller, service)
+        return await _read(request, app, caller, service, with_state=flag("state", state))
 
     @router.post(
         _base,
-        responses=answers(200, 400, 401, 403, 404, 409),
+        responses=result(200, Members) | answers(400, 401, 403, 404, 409, 502),
         openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
-    async def add(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
+    async def add(request: Request, app: AppDep, caller: CallerDep, service: ServiceName) -> Response:
         """Adds members."""
         return await _change(request, app, caller, service, "add")
 
     @router.put(
         _base,
-        responses=answers(200, 400, 401, 403, 404, 409),
+        responses=result(200, Members) | answers(400, 401, 403, 404, 409, 502),
         openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
-    async def replace(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
+    async def replace(request: Request, app: AppDep, caller: CallerDep, service: ServiceName) -> Response:
         """Replaces members by their new form."""
         return await _change(request, app, caller, service, "update")
 
     @router.delete(
         _base,
-        responses=answers(200, 400, 401, 403, 404, 409),
+        responses=result(200, Members) | answers(400, 401, 403, 404, 409, 502),
         openapi_extra=body_of(membership.MembersRequest, _EXAMPLE),
     )
-    async def remove(request: Request, app: AppDep, caller: CallerDep, service: str) -> Response:
+    async def remove(request: Request, app: AppDep, caller: CallerDep, service: ServiceName) -> Response:
         """Removes members."""
         return await _change(request, app, caller, service, "remove")

@@ -1,14 +1,16 @@
 """`POST /job/{service}` accepts a job, `POST /run/{service}` runs one while the caller waits."""
 
 import time
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from hansa.bootstrap import App
 from hansa.entrypoints.http.context import AppDep
+from hansa.entrypoints.http.document import SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
+from hansa.entrypoints.http.parameters import ServiceName
 from hansa.entrypoints.http.wire import read_body
 from hansa.identity import Basic, Caller, looks_like_service_token, parse_authorization, service_caller
 from hansa.kernel import names
@@ -16,6 +18,15 @@ from hansa.kernel.errors import Invalid, Unauthenticated
 from hansa.services import Invocation, delegation, submission
 
 router = APIRouter(tags=["jobs"], default_response_class=Response)
+
+DelegatedJob = Annotated[
+    str,
+    Header(
+        alias="X-Delegated-Job-ID",
+        description="The job's name, given by the cluster that hands it over; the same name twice is one job",
+        json_schema_extra={"pattern": "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$"},
+    ),
+]
 
 
 async def _invoker(app: App, request: Request, service: str) -> Caller:
@@ -61,12 +72,13 @@ _PATH = {"async": "job", "sync": "run"}
     "/job/{service}",
     status_code=201,
     responses=answers(201, 400, 401, 403, 404, 409, 413, 503),
-    openapi_extra=raw_body("The input: an object store's event, or anything the script can read."),
+    openapi_extra=raw_body("The input: an object store's event, or anything the script can read.")
+    | callable_by(SERVICE, USER),
 )
-async def submit(request: Request, app: AppDep, service: str) -> Response:
+async def submit(request: Request, app: AppDep, service: ServiceName, delegated: DelegatedJob = "") -> Response:
     """Accepted means it will run. The header `X-Hansa-Job` names the job."""
     caller = await _invoker(app, request, service)
-    wanted = request.headers.get("x-delegated-job-id", "").strip()
+    wanted = delegated.strip()
     if wanted:
         names.job(wanted)
     body = await read_body(request, app.settings.http.body_limit)
@@ -79,10 +91,10 @@ async def submit(request: Request, app: AppDep, service: str) -> Response:
 
 @router.post(
     "/run/{service}",
-    responses=answers(200, 400, 401, 403, 404, 413, 502, 503),
-    openapi_extra=raw_body("The input the script finds at $INPUT_FILE_PATH."),
+    responses=answers(200, 400, 401, 403, 404, 413, 502, 503, body="text"),
+    openapi_extra=raw_body("The input the script finds at $INPUT_FILE_PATH.") | callable_by(SERVICE, USER),
 )
-async def run(request: Request, app: AppDep, service: str) -> Response:
+async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
     """Answers with the script's output: a file as base64, several as a base64 zip, else what it printed.
     A script that fails is a 502 with its output and the header `X-Hansa-Exit-Code`."""
     started = time.perf_counter()

@@ -4,8 +4,10 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from hansa.entrypoints.http import render
-from hansa.entrypoints.http.context import AppDep, CallerDep, truthy
-from hansa.entrypoints.http.openapi import answers
+from hansa.entrypoints.http.context import AppDep, CallerDep
+from hansa.entrypoints.http.openapi import answers, result
+from hansa.entrypoints.http.parameters import Flag, JobName, JobsPage, ServiceName, Timestamps, flag
+from hansa.entrypoints.http.shapes import Executions, JobListing
 from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer
 from hansa.identity import access
 from hansa.kernel import clock
@@ -15,9 +17,11 @@ router = APIRouter(tags=["logs"], default_response_class=Response)
 _MARK = "[GIN-EXECUTIONS-LOGGER]"  # what OSCAR's tooling looks for in a line
 
 
-@router.get("/system/logs", responses=answers(200, 401, 403))
-async def executions(app: AppDep, caller: CallerDep, timestamps: str = "", previous: str = "") -> Response:
-    """The latest requests to `/job` and `/run`, for the admin and the users with the admin's view."""
+@router.get("/system/logs", responses=result(200, Executions) | answers(400, 401, 403))
+async def executions(app: AppDep, caller: CallerDep, timestamps: Flag = "", previous: Flag = "") -> Response:
+    """The latest requests to `/job` and `/run`, for the admin and the users with the admin's view. Every line has its
+    time, and nothing older is kept apart, so the two flags of OSCAR's clients change nothing."""
+    flag("timestamps", timestamps), flag("previous", previous)
     access.require_cluster_view(caller, "the execution log")
     return JsonAnswer({"logs": [_execution(one) for one in await app.room.jobs.invocations(1000)]})
 
@@ -37,8 +41,8 @@ def _execution(one: Invocation) -> dict[str, object]:
     }
 
 
-@router.get("/system/logs/{service}", responses=answers(200, 400, 401, 403, 404))
-async def jobs(app: AppDep, caller: CallerDep, service: str, page: str = "") -> Response:
+@router.get("/system/logs/{service}", responses=result(200, JobListing) | answers(400, 401, 403, 404))
+async def jobs(app: AppDep, caller: CallerDep, service: ServiceName, page: JobsPage = "") -> Response:
     """The service's jobs, newest first."""
     listed = await history.page(app.room, caller, service, page)
     body: dict[str, object] = {"jobs": {one.name: render.job(one) for one in listed.jobs}}
@@ -49,20 +53,22 @@ async def jobs(app: AppDep, caller: CallerDep, service: str, page: str = "") -> 
 
 
 @router.delete("/system/logs/{service}", status_code=204, responses=answers(204, 400, 401, 403, 404))
-async def delete_jobs(app: AppDep, caller: CallerDep, service: str, all: str = "") -> Response:
+async def delete_jobs(app: AppDep, caller: CallerDep, service: ServiceName, all: Flag = "") -> Response:
     """Forgets finished jobs; with `all=true` also ends the others."""
-    await history.remove_all(app.room, caller, service, running_too=truthy(all))
+    await history.remove_all(app.room, caller, service, running_too=flag("all", all))
     return Response(status_code=204)
 
 
-@router.get("/system/logs/{service}/{job}", responses=answers(200, 400, 401, 403, 404))
-async def job_log(app: AppDep, caller: CallerDep, service: str, job: str, timestamps: str = "") -> Response:
+@router.get("/system/logs/{service}/{job}", responses=answers(200, 400, 401, 403, 404, body="text"))
+async def job_log(
+    app: AppDep, caller: CallerDep, service: ServiceName, job: JobName, timestamps: Timestamps = ""
+) -> Response:
     """What the job printed so far."""
-    return TextAnswer(await history.log(app.room, caller, service, job, timestamps=truthy(timestamps)))
+    return TextAnswer(await history.log(app.room, caller, service, job, timestamps=flag("timestamps", timestamps)))
 
 
 @router.delete("/system/logs/{service}/{job}", status_code=204, responses=answers(204, 400, 401, 403, 404))
-async def delete_job(app: AppDep, caller: CallerDep, service: str, job: str) -> Response:
+async def delete_job(app: AppDep, caller: CallerDep, service: ServiceName, job: JobName) -> Response:
     """Ends the job if it runs, and forgets it."""
     await history.remove(app.room, caller, service, job)
     return Response(status_code=204)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from hansa.entrypoints.http.context import AppDep, CallerDep, truthy
+from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, result
+from hansa.entrypoints.http.parameters import Flag, ServiceName, flag
 from hansa.entrypoints.http.wire import JsonAnswer
 from hansa.identity import Caller, access
 from hansa.kernel import names
@@ -22,7 +23,6 @@ from hansa.services import Record
 router = APIRouter(tags=["metrics"], default_response_class=Response)
 
 _MOMENT = {"pattern": r"^(20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z)?$"}
-_SERVICE = {"pattern": "^[a-z0-9]([a-z0-9-]{0,37}[a-z0-9])?$"}
 
 Start = Annotated[str, Query(description="RFC 3339; a day before the end if left out", json_schema_extra=_MOMENT)]
 End = Annotated[str, Query(description="RFC 3339; now if left out", json_schema_extra=_MOMENT)]
@@ -147,7 +147,7 @@ async def breakdown(
     group_by: Annotated[str, Query(json_schema_extra={"enum": list(GROUPS)})],
     start: Start = "",
     end: End = "",
-    include_users: Annotated[str, Query(json_schema_extra={"enum": ["", "true", "false"]})] = "",
+    include_users: Flag = "",
     format: Annotated[str, Query(json_schema_extra={"enum": ["json", "csv"]})] = "json",
 ) -> Response:
     """The same by service, user or country; as JSON, or as CSV without the lists of users."""
@@ -155,10 +155,11 @@ async def breakdown(
     wanted = format.strip().lower()
     if wanted not in ("json", "csv"):
         raise BadMetric("invalid format", hint="use json or csv")
-    if wanted == "csv" and truthy(include_users):
+    with_users = flag("include_users", include_users)
+    if wanted == "csv" and with_users:
         raise BadMetric("include_users is not supported for csv", hint="ask for json")
     lines = await app.usage.breakdown(window, _scope(app.room.records.all(), caller), group_by)
-    items = [_item(group_by.strip().lower(), line, truthy(include_users)) for line in lines]
+    items = [_item(group_by.strip().lower(), line, with_users) for line in lines]
     if wanted == "csv":
         return Response(_table(group_by.strip().lower(), items), media_type="text/csv")
     first, last = window.shown()
@@ -172,7 +173,7 @@ async def breakdown(
 async def of_service(
     app: AppDep,
     caller: CallerDep,
-    service: Annotated[str, Path(description="The service's name", json_schema_extra=_SERVICE)],
+    service: ServiceName,
     metric: Annotated[str, Query(json_schema_extra={"enum": ["", *SERVICE_METRICS]})] = "",
     start: Start = "",
     end: End = "",

@@ -7,8 +7,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa.entrypoints.http import render
-from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, truthy
-from hansa.entrypoints.http.openapi import answers, body_of
+from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep
+from hansa.entrypoints.http.document import ADMIN, SERVICE, USER, callable_by
+from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.parameters import Include, ServiceName, Tail, Timestamps, flag, tail
+from hansa.entrypoints.http.shapes import DeploymentLog, DeploymentShown, ServiceShown
 from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, decode, read_body
 from hansa.identity import looks_like_service_token, service_caller
 from hansa.kernel import clock, names
@@ -25,6 +28,7 @@ _EXAMPLE = {
     "input": [{"storage_provider": "minio.default", "path": "hello/in"}],
     "output": [{"storage_provider": "minio.default", "path": "hello/out"}],
 }
+_DEPLOYMENT = result(200, DeploymentShown) | answers(400, 401, 403, 404, 409)
 
 
 @router.post(
@@ -56,8 +60,8 @@ async def update(request: Request, app: AppDep, caller: CallerDep) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/system/services", responses=answers(200, 401))
-async def list_all(app: AppDep, views: ViewsDep, caller: CallerDep, include: str = "") -> Response:
+@router.get("/system/services", responses=result(200, list[ServiceShown]) | answers(400, 401))
+async def list_all(app: AppDep, views: ViewsDep, caller: CallerDep, include: Include = "") -> Response:
     """All services the caller may see."""
     with_deployment = _wants_deployment(include)
     shown = [
@@ -67,15 +71,16 @@ async def list_all(app: AppDep, views: ViewsDep, caller: CallerDep, include: str
     return JsonAnswer(b"[" + b",".join(shown) + b"]")
 
 
-@router.get("/system/services/{name}", responses=answers(200, 400, 401, 403, 404))
-async def read(app: AppDep, views: ViewsDep, caller: CallerDep, name: str, include: str = "") -> Response:
+@router.get("/system/services/{name}", responses=result(200, ServiceShown) | answers(400, 401, 403, 404))
+async def read(app: AppDep, views: ViewsDep, caller: CallerDep, name: ServiceName, include: Include = "") -> Response:
+    """The definition; its token and store keys only for its owner and the admin."""
     record = reading.get(app.room, caller, name)
     full = reading.has_full_view(caller, record)
     return JsonAnswer(views.of(record, full=full, deployment=_wants_deployment(include)))
 
 
 @router.delete("/system/services/{name}", status_code=204, responses=answers(204, 400, 401, 403, 404, 503))
-async def delete(request: Request, app: AppDep, caller: CallerDep, name: str, workers: str = "") -> Response:
+async def delete(request: Request, app: AppDep, caller: CallerDep, name: ServiceName, workers: str = "") -> Response:
     """The service with its jobs, logs and the buckets it brought. The workers of its federation go too, unless
     `workers=keep`; those out of reach now are removed later."""
     authorization = request.headers.get("authorization", "")
@@ -84,52 +89,53 @@ async def delete(request: Request, app: AppDep, caller: CallerDep, name: str, wo
     return Response(status_code=204)
 
 
-@router.get("/system/services/{name}/deployment", responses=answers(200, 400, 401, 403, 404))
-async def deployment(app: AppDep, caller: CallerDep, name: str) -> Response:
+@router.get("/system/services/{name}/deployment", responses=result(200, DeploymentShown) | answers(400, 401, 403, 404))
+async def deployment(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
     """Whether an exposed or synchronous service is up, and why not."""
     record = reading.get(app.room, caller, name)
     return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
 
 
-@router.get("/system/services/{name}/deployment/logs", responses=answers(200, 400, 401, 403, 404))
+@router.get(
+    "/system/services/{name}/deployment/logs", responses=result(200, DeploymentLog) | answers(400, 401, 403, 404)
+)
 async def deployment_logs(
     app: AppDep,
     caller: CallerDep,
-    name: str,
-    timestamps: str = "",
-    tailLines: str = "",  # noqa: N803
+    name: ServiceName,
+    timestamps: Timestamps = "",
+    tailLines: Tail = "",  # noqa: N803
 ) -> Response:
     """The last lines an exposed service printed."""
     record = reading.get(app.room, caller, name)
-    tail = (
-        min(max(int(tailLines), 1), 1000) if tailLines.isascii() and tailLines.isdigit() and len(tailLines) < 9 else 200
-    )
+    lines, timed = tail(tailLines), flag("timestamps", timestamps)
     if not record.service.exposed:
         text = "this service has no long-lived process; see the logs of its jobs"
         return JsonAnswer({"service_name": name, "available": False, "message": text, "entries": []})
     entries = [
-        {"timestamp": clock.rfc3339_nanos(line.at), "message": line.text}
-        if truthy(timestamps)
-        else {"message": line.text}
-        for line in app.room.exposed_host.log(name, tail)
+        {"timestamp": clock.rfc3339_nanos(line.at), "message": line.text} if timed else {"message": line.text}
+        for line in app.room.exposed_host.log(name, lines)
     ]
     return JsonAnswer({"service_name": name, "available": True, "entries": entries})
 
 
-@router.post("/system/services/{name}/start", responses=answers(200, 400, 401, 403, 404))
-async def start(app: AppDep, caller: CallerDep, name: str) -> Response:
+@router.post("/system/services/{name}/start", responses=_DEPLOYMENT)
+async def start(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
+    """An exposed service that was stopped runs again."""
     record = await creation.set_running(app.room, caller, name, running=True)
     return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
 
 
-@router.post("/system/services/{name}/stop", responses=answers(200, 400, 401, 403, 404))
-async def stop(app: AppDep, caller: CallerDep, name: str) -> Response:
+@router.post("/system/services/{name}/stop", responses=_DEPLOYMENT)
+async def stop(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
+    """An exposed service stops, and stays so until it is started."""
     record = await creation.set_running(app.room, caller, name, running=False)
     return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
 
 
-@router.post("/system/services/{name}/restart", responses=answers(200, 400, 401, 403, 404))
-async def restart(app: AppDep, caller: CallerDep, name: str) -> Response:
+@router.post("/system/services/{name}/restart", responses=_DEPLOYMENT)
+async def restart(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
+    """The processes of an exposed service start anew."""
     record = reading.owned(app.room, caller, name)
     if not record.service.exposed:
         raise NotExposed(f"service {name} is not exposed", hint="only services with expose.api_port restart")
@@ -140,8 +146,12 @@ async def restart(app: AppDep, caller: CallerDep, name: str) -> Response:
     return JsonAnswer(render.deployment(app.deployment_of(record), record.service))
 
 
-@router.get("/system/services/{name}/auth", responses=answers(200, 400, 401, 403, 404))
-async def authorise(request: Request, app: AppDep, name: str) -> Response:
+@router.get(
+    "/system/services/{name}/auth",
+    responses=answers(200, 400, 401, 403, 404, body="empty"),
+    openapi_extra=callable_by(SERVICE, ADMIN, USER),
+)
+async def authorise(request: Request, app: AppDep, name: ServiceName) -> Response:
     """For a proxy in front of an exposed service: may this visitor in? Leaves a cookie for the next request."""
     names.service(name)
     record = app.room.records.get(name)

@@ -8,7 +8,8 @@ from hansa import bootstrap
 from hansa.bootstrap import App
 from hansa.entrypoints.http import status as status_view
 from hansa.entrypoints.http.context import AppDep, CallerDep
-from hansa.entrypoints.http.openapi import answers, body_of
+from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.shapes import Config, Info, Ready, Status
 from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, decode, read_body
 from hansa.identity import Caller, access
 
@@ -21,13 +22,13 @@ class ConfigChange(msgspec.Struct):
     allowed_image_repositories: tuple[str, ...] = ()
 
 
-@router.get("/health", responses=answers(200))
+@router.get("/health", responses=answers(200, body="text"))
 async def health() -> Response:
     """The process answers."""
     return TextAnswer("Ok")
 
 
-@router.get("/ready", responses=answers(200, 503))
+@router.get("/ready", responses=result(200, Ready) | result(503, Ready))
 async def ready(app: AppDep) -> Response:
     """Every part the manager needs answers; the body names those that do not."""
     missing = await app.missing_parts()
@@ -35,12 +36,13 @@ async def ready(app: AppDep) -> Response:
     return JsonAnswer(body, 503 if missing else 200)
 
 
-@router.get("/system/info", responses=answers(200, 401))
+@router.get("/system/info", responses=result(200, Info) | answers(401))
 async def info(app: AppDep, caller: CallerDep) -> Response:
+    """Which version runs here."""
     return JsonAnswer(bootstrap.about())
 
 
-@router.get("/system/config", responses=answers(200, 401, 503))
+@router.get("/system/config", responses=result(200, Config) | answers(401, 503))
 async def config(app: AppDep, caller: CallerDep) -> Response:
     """The cluster's settings, with the caller's own keys for the object store."""
     address, keys = app.open_store.store.address, await app.store_keys(caller)
@@ -78,7 +80,7 @@ def _groups(app: App) -> list[str]:
 
 @router.put(
     "/system/config",
-    responses=answers(200, 400, 401, 403),
+    responses=result(200, list[str]) | answers(400, 401, 403),
     openapi_extra=body_of(ConfigChange, {"allowed_image_repositories": ["ghcr.io/grycap"]}),
 )
 async def change_config(request: Request, app: AppDep, caller: CallerDep) -> Response:
@@ -89,7 +91,7 @@ async def change_config(request: Request, app: AppDep, caller: CallerDep) -> Res
     return JsonAnswer(list(change.allowed_image_repositories))
 
 
-@router.get("/system/status", responses=answers(200, 401))
+@router.get("/system/status", responses=result(200, Status) | answers(401, errors="json"))
 async def status(app: AppDep, caller: CallerDep) -> Response:
     """Free and promised capacity; figures of jobs and the store are for the admin."""
     shown = access.may_view_cluster(caller)

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa import __version__
-from hansa.entrypoints.http.context import AppDep, CallerDep, truthy
+from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers
+from hansa.entrypoints.http.parameters import Timestamps, flag
 from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer
 from hansa.identity import access
 from hansa.kernel import names
@@ -47,8 +48,8 @@ async def state(request: Request, app: AppDep, job: str) -> Response:
 
 
 @router.get("/delegations/{job}/log", responses=answers(200, 400, 401, 404, errors="problem", body="text"))
-async def log(request: Request, app: AppDep, job: str, timestamps: str = "") -> Response:
-    return TextAnswer(await receiving.log(app.room, job, _permit(request), timestamps=truthy(timestamps)))
+async def log(request: Request, app: AppDep, job: str, timestamps: Timestamps = "") -> Response:
+    return TextAnswer(await receiving.log(app.room, job, _permit(request), timestamps=flag("timestamps", timestamps)))
 
 
 @router.delete(

@@ -6,13 +6,14 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from hansa.entrypoints.http.context import AppDep, CallerDep
-from hansa.entrypoints.http.openapi import answers
+from hansa.entrypoints.http.openapi import answers, result
+from hansa.entrypoints.http.shapes import Node
 from hansa.entrypoints.http.wire import JsonAnswer
 
 router = APIRouter(prefix="/v1", tags=["native"], default_response_class=Response)
 
 
-@router.get("/node", responses=answers(200, 401))
+@router.get("/node", responses=result(200, Node) | answers(401, errors="problem"))
 async def node(app: AppDep, caller: CallerDep) -> Response:
     """Capacity, what is promised, and the isolation level actually reached."""
     seen, ledger = app.node.look(), app.admission.ledger
@@ -30,7 +31,8 @@ async def node(app: AppDep, caller: CallerDep) -> Response:
     )
 
 
-@router.get("/noop", responses=answers(204))
+@router.get("/noop", status_code=204, responses=answers(204, errors="problem"))
+@router.post("/noop", status_code=204, responses=answers(204, errors="problem"))
 async def noop() -> Response:
     """Does nothing: what benchmarks compare with."""
     return Response(status_code=204)

@@ -1,0 +1,147 @@
+"""Where do secrets go? Into the script that asked for them, and nowhere else: no answer, log, error or file."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from journeys.conftest import FreshName, MakeService
+from journeys.waiting import run_job
+from real.identity_provider import IdentityProvider
+from real.manager import Manager, StartManager, trusting
+
+KEY = "kept-by-the-vault-3141"
+PASSWORD = "of-another-cluster-2718"
+STORE_KEY = "of-a-foreign-store-1618"
+REFRESH = "a-refresh-token-1414"
+HEADER = "in-a-members-header-1732"
+
+
+def secretive(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": "debian",
+        "memory": "64Mi",
+        "script": "env; cat /oscar/config/*",
+        "environment": {"variables": {"OPEN": "seen"}, "secrets": {"KEY": KEY, "refresh_token": REFRESH}},
+        "clusters": {"visby": {"endpoint": "http://127.0.0.1:9", "auth_user": "u", "auth_password": PASSWORD}},
+        "storage_providers": {"s3": {"far": {"access_key": "AK", "secret_key": STORE_KEY, "region": "eu"}}},
+    }
+
+
+def read_everything(client: httpx.Client, name: str) -> str:
+    """Every answer that speaks of the service, put together."""
+    paths = [
+        "/system/services",
+        "/system/services?include=deployment",
+        f"/system/services/{name}",
+        f"/system/services/{name}/deployment",
+        f"/system/services/{name}/deployment/logs",
+        f"/system/federation/{name}",
+        f"/system/logs/{name}",
+        f"/system/metrics/{name}",
+        "/system/metrics",
+        "/system/status",
+        "/metrics",
+        "/v1/node",
+        "/openapi.json",
+    ]
+    return "\n".join(client.get(path).text for path in paths)
+
+
+def all_files(folder: Path) -> bytes:
+    return b"\n".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_script_gets_what_its_owner_gave_it_and_no_more(
+    alice: httpx.Client, make_service: MakeService, fresh_name: FreshName
+) -> None:
+    definition = secretive(fresh_name("secretive"))
+    script = definition.pop("script")
+    name = make_service(alice, script, **definition)
+    for text in (run_job(alice, name), alice.post(f"/run/{name}").text):
+        assert f"KEY={KEY}" in text
+        assert "OPEN=seen" in text
+        for secret in (REFRESH, PASSWORD, STORE_KEY):
+            assert secret not in text
+
+
+def test_no_answer_shows_a_secret(
+    alice: httpx.Client, bob: httpx.Client, admin: httpx.Client, make_service: MakeService, fresh_name: FreshName
+) -> None:
+    definition = secretive(fresh_name("secretive"))
+    script = definition.pop("script")
+    name = make_service(alice, script, visibility="public", **definition)
+    for client in (alice, admin, bob):
+        text = read_everything(client, name)
+        assert '"KEY":""' in text  # that there is one may be known
+        for secret in (KEY, PASSWORD, REFRESH):
+            assert secret not in text
+    # the keys of a foreign store come back to whoever gave them, as oscar-python's storage client needs it
+    assert STORE_KEY in read_everything(alice, name)
+    assert STORE_KEY not in read_everything(bob, name)
+
+
+def test_errors_do_not_repeat_secrets(alice: httpx.Client, fresh_name: FreshName) -> None:
+    good = secretive(fresh_name("wrong"))
+    wrong = [
+        {**good, "cpu": "lots"},
+        {**good, "environment": {"secrets": {"KEY": [KEY]}}},
+        {**good, "environment": {"secrets": {"bad name": KEY}}},
+        {**good, "clusters": {"visby": {"auth_password": {"is": PASSWORD}}}},
+        {**good, "storage_providers": {"s3": {"far": STORE_KEY}}},
+        {**good, "input": [{"storage_provider": "s3.far", "path": "b/in"}]},
+        {**good, "output": [{"storage_provider": "s3.near", "path": "b/in"}]},
+    ]
+    for definition in wrong:
+        for method in ("POST", "PUT"):
+            answer = alice.request(method, "/system/services", json=definition)
+            assert 400 <= answer.status_code < 500
+            for secret in (KEY, PASSWORD, STORE_KEY):
+                assert secret not in answer.text
+    broken = json.dumps(good)[:-5].encode()
+    assert KEY not in alice.post("/system/services", content=broken).text
+
+
+def test_neither_the_log_nor_the_disk_holds_a_secret(
+    start_manager: StartManager, sign_in_provider: IdentityProvider
+) -> None:
+    """At rest everything secret is sealed, also what a killed manager left lying about."""
+    own = start_manager({**trusting(sign_in_provider), "log.level": "debug"})
+    token = sign_in_provider.token("alice")
+    client = own.bearer(token)
+    quiet = {**secretive("sealed"), "script": "true"}
+    assert client.post("/system/services", json=quiet).status_code == 201
+    run_job(client, "sealed", b"input")
+    assert client.post("/run/sealed", content=b"input").status_code == 200
+    store_secret = client.get("/system/config").json()["minio_provider"]["secret_key"]
+    own.anonymous.get("/system/info", headers={"Authorization": "Basic " + base64.b64encode(b"admin:guess").decode()})
+    own.anonymous.get("/system/services/sealed/auth", params={"token": "7" * 64})
+    assert client.post("/system/services", json={**quiet, "cpu": "x"}).status_code == 400
+    own.kill()
+    own.start()
+    # a signed token's last part is what makes it usable
+    for secret in (KEY, PASSWORD, STORE_KEY, REFRESH, own.password, store_secret, token.rpartition(".")[2]):
+        assert secret not in own.log
+    kept = all_files(own.data)
+    for secret in (KEY, PASSWORD, STORE_KEY, REFRESH):
+        assert secret.encode() not in kept
+    assert token.rpartition(".")[2].encode() not in kept
+    key_file = own.data / "vault.key"
+    assert key_file.stat().st_mode & 0o077 == 0
+
+
+def test_the_shared_managers_log_names_no_token(
+    alice: httpx.Client, manager: Manager, make_service: MakeService
+) -> None:
+    name = make_service(alice, "true", visibility="public")
+    token = alice.get(f"/system/services/{name}").json()["token"]
+    manager.anonymous.get(f"/system/services/{name}/auth", params={"token": token})
+    manager.anonymous.get(f"/system/services/{name}/exposed/x", params={"token": token})
+    manager.bearer(token).post(f"/job/{name}")
+    assert token not in manager.log
+    assert manager.password not in manager.log
+    assert manager.admin.get("/system/logs").status_code == 200
+    assert token not in manager.admin.get("/system/logs").text
