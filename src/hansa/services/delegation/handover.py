@@ -207,8 +207,8 @@ class Delegator:
                 return True
             said["refused"][member.key] = verdict
         said["chosen"] = ""
-        if claimed:
-            await room.delegations.take_back(job.name, epoch, said)
+        if claimed and not await room.delegations.take_back(job.name, epoch, said):
+            return True  # one whose answer got lost has it after all, and is publishing
         reasons = "; ".join(f"{key}: {why}" for key, why in said["refused"].items())
         await room.jobs.explain(job.name, f"waits for room here; no member took it ({reasons})")
         return False
