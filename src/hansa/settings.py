@@ -81,6 +81,10 @@ class StorageSettings(_Group):
     """`embedded` starts SeaweedFS beside the manager; `minio` and `s3` use the server at `endpoint`."""
     endpoint: str = ""
     """The S3 address for `minio` and `s3`."""
+    host: str = "127.0.0.1"
+    """Where the embedded store's S3 port answers; members of a federation must reach it. Its inner ports stay at home."""
+    port: int = Field(0, ge=0, le=65535)
+    """Its port there; 0 is the store's own number, which stays the same over restarts."""
     public_endpoint: str = ""
     """What clients are told in `/system/config` and in presigned links; empty means the same address."""
     access_key: str = ""

@@ -4,18 +4,24 @@
         hansa.lubeck.admin.get(…)
         hansa.gates["visby"].shut("hang")
 
-All are on loopback, each behind a `Gate`, through which the other managers see it. `real.netns` puts them into network
-namespaces instead, where links can be cut.
+All are on loopback, each behind a `Gate`, through which the other managers see it. `cut_off_federation` puts each into
+a network namespace instead, with its store, and gives the `Network` whose links can be cut; tests still reach every
+manager and every store on loopback, also those that are cut off.
 """
 
+import concurrent.futures
 import contextlib
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import httpx
@@ -24,8 +30,12 @@ from botocore.config import Config
 from real.gate import Gate, gate
 from real.identity_provider import IdentityProvider
 from real.manager import ADMIN, ANSWER_SECONDS, ISSUER_GROUP, ROOMY, Manager, free_port, leased_uids
+from real.netns import Network, network
+from real.postgres import tied_to_us
 
 CLIENT = "hansa-tests"
+_PORT = 8080  # every namespace has its own
+_SOURCES = Path(__file__).parents[2] / "src"
 # Short, so that tests see in seconds what takes minutes elsewhere.
 QUICK: Mapping[str, Any] = {
     "federation.call_timeout": 5,
@@ -57,15 +67,53 @@ class Signed(httpx.Auth):
 
 
 @dataclass(slots=True)
+class Cluster(Manager):
+    """A manager that may live in a network namespace; tests reach it on loopback all the same."""
+
+    name: str = ""
+    host: str = "127.0.0.1"
+    inside: tuple[str, ...] = ()  # words before its command
+
+    def start(self) -> None:
+        self.spawn()
+        self.await_ready()
+
+    def spawn(self) -> None:
+        """By the test's own thread: the kernel ends a process with the thread that started it."""
+        assert self._process is None, "the manager runs already"
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
+        with (self.folder / "manager.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*tied_to_us(), *self.inside, str(Path(sys.executable).with_name("hansa")), "server"],
+                cwd=self.folder,
+                env={**variables, "PYTHONPATH": str(_SOURCES), **self._variables()},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def await_ready(self) -> None:
+        try:
+            self._await_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+
+@dataclass(slots=True)
 class Federation:
-    clusters: dict[str, Manager]
+    clusters: dict[str, Cluster]
     gates: dict[str, Gate]
     endpoints: dict[str, str]  # as the managers know each other
     provider: IdentityProvider | None
     realm: str
+    net: Network | None = None
+    _undo: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _doors: dict[str, str] = field(default_factory=dict)  # to stores in namespaces, by their own address
     _clients: dict[tuple[str, str], httpx.Client] = field(default_factory=dict)
 
-    def __getitem__(self, cluster: str) -> Manager:
+    def __getitem__(self, cluster: str) -> Cluster:
         return self.clusters[cluster]
 
     def user(self, login: str, cluster: str, life: float = 3.0) -> httpx.Client:
@@ -99,14 +147,27 @@ class Federation:
         told = client.get("/system/config").json()["minio_provider"]
         return boto3.client(
             "s3",
-            endpoint_url=told["endpoint"],
+            endpoint_url=self._reachable(str(told["endpoint"])),
             aws_access_key_id=told["access_key"],
             aws_secret_access_key=told["secret_key"],
             region_name="us-east-1",
             config=Config(retries={"max_attempts": 2}, proxies={}),
         )
 
+    def _reachable(self, endpoint: str) -> str:
+        if self.net is None:
+            return endpoint
+        if endpoint not in self._doors:
+            parts = urlsplit(endpoint)
+            assert parts.hostname is not None
+            assert parts.port is not None
+            home = next(name for name in self.clusters if self.net.address(name) == parts.hostname)
+            door = gate((parts.hostname, parts.port), connect_in=self.net.namespace(home))
+            self._doors[endpoint] = self._undo.enter_context(door).url
+        return self._doors[endpoint]
+
     def close(self) -> None:
+        self._undo.close()
         for client in self._clients.values():
             client.close()
 
@@ -124,7 +185,7 @@ def federation(
         ports = {name: free_port() for name in names}
         gates = {name: undo.enter_context(gate(("127.0.0.1", ports[name]))) for name in names}
         endpoints = {name: gates[name].url for name in names}
-        clusters: dict[str, Manager] = {}
+        clusters: dict[str, Cluster] = {}
         for name in names:
             given = {
                 **member_settings(name, endpoints, provider, realm),
@@ -132,14 +193,51 @@ def federation(
                 **(settings or {}).get(name, {}),
                 "sandbox.uid_base": undo.enter_context(leased_uids()),
             }
-            clusters[name] = Manager(undo.enter_context(data_folder(name)), ports[name], given)
+            clusters[name] = Cluster(undo.enter_context(data_folder(name)), ports[name], given, name=name)
             undo.callback(clusters[name].close)
         found = Federation(clusters, gates, endpoints, provider, realm)
         undo.callback(found.close)
         start_all(clusters)
         yield found
-        for manager in clusters.values():
-            manager.stop()
+        stop_all(clusters)
+
+
+@contextlib.contextmanager
+def cut_off_federation(
+    *names: str,
+    provider: IdentityProvider | None = None,
+    realm: str = "test",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    common: Mapping[str, Any] | None = None,
+) -> Iterator[Federation]:
+    """The same in network namespaces. The identity provider is on each one's own loopback: no cut takes it away."""
+    with contextlib.ExitStack() as undo:
+        net = undo.enter_context(network(*names))
+        endpoints = {name: f"http://{net.address(name)}:{_PORT}" for name in names}
+        gates: dict[str, Gate] = {}
+        clusters: dict[str, Cluster] = {}
+        for name in names:
+            home = net.namespace(name)
+            if provider is not None:
+                undo.enter_context(gate(("127.0.0.1", provider.port), port=provider.port, listen_in=home))
+            gates[name] = undo.enter_context(gate((net.address(name), _PORT), connect_in=home))
+            given = {
+                **member_settings(name, endpoints, provider, realm),
+                "http.host": net.address(name),
+                "http.port": _PORT,
+                "storage.host": net.address(name),
+                **(common or {}),
+                **(settings or {}).get(name, {}),
+                "sandbox.uid_base": undo.enter_context(leased_uids()),
+            }
+            folder = undo.enter_context(data_folder(name))
+            clusters[name] = Cluster(folder, gates[name].port, given, name=name, inside=tuple(net.inside(name)))
+            undo.callback(clusters[name].close)
+        found = Federation(clusters, gates, endpoints, provider, realm, net)
+        undo.callback(found.close)
+        start_all(clusters)
+        yield found
+        stop_all(clusters)
 
 
 def member_settings(
@@ -167,7 +265,14 @@ def data_folder(name: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_all(clusters: Mapping[str, Manager]) -> None:
-    """One after another: on a small machine that is faster than all at once."""
-    for manager in clusters.values():
-        manager.start()
+def start_all(clusters: Mapping[str, Cluster]) -> None:
+    for cluster in clusters.values():
+        cluster.spawn()
+    for cluster in clusters.values():
+        cluster.await_ready()
+
+
+def stop_all(clusters: Mapping[str, Cluster]) -> None:
+    with concurrent.futures.ThreadPoolExecutor(len(clusters)) as threads:
+        for done in [threads.submit(cluster.stop) for cluster in clusters.values()]:
+            done.result()

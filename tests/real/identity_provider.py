@@ -62,6 +62,13 @@ class IdentityProvider:
     def refresh(self, refresh_token: str, realm: str = "test") -> dict[str, Any]:
         return self.grant(realm, "refresh_token", refresh_token=refresh_token)
 
+    def burn(self, refresh_token: str, realm: str = "test") -> None:
+        """Uses a replaced refresh token once more: the provider takes its whole line for stolen."""
+        form = {"client_id": _CLIENT, "grant_type": "refresh_token", "refresh_token": refresh_token}
+        answer = self._http.post(f"/realms/{realm}/protocol/openid-connect/token", data=form)
+        if answer.status_code != 400:
+            raise RuntimeError(f"the token was still good: {answer.status_code}")
+
     def grant(self, realm: str, grant_type: str, **form: str) -> dict[str, Any]:
         answer = self._http.post(
             f"/realms/{realm}/protocol/openid-connect/token",

@@ -92,7 +92,9 @@ async def _open_database(given: Settings, data: Path, parts: AsyncExitStack) -> 
 async def _open_store(given: Settings, data: Path) -> s3.OpenStore:
     asked = given.storage
     if asked.kind == "embedded":
-        return await s3.open_embedded(data / "objects", public_endpoint=asked.public_endpoint)
+        return await s3.open_embedded(
+            data / "objects", host=asked.host, port=asked.port, public_endpoint=asked.public_endpoint
+        )
     if not asked.endpoint:
         raise settings.BadSetting(f"storage.kind {asked.kind} needs storage.endpoint")
     address = storage.StoreAddress(asked.public_endpoint or asked.endpoint, asked.region, asked.verify)

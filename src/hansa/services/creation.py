@@ -139,7 +139,7 @@ async def update(
         before = old.service
         service = msgspec.structs.replace(
             service,
-            token=before.token,
+            token=_given_token(definition) or before.token,
             owner=before.owner,
             namespace=before.namespace,
             vo=before.vo,
@@ -321,11 +321,15 @@ def _safe(user: str) -> str:
 
 
 def _token(definition: Service) -> str:
-    """A worker keeps its coordinator's token, if it looks like one; everybody else gets a fresh one."""
+    """A worker shares its coordinator's token; everybody else gets a fresh one."""
+    return _given_token(definition) or randomness.token_hex(32)
+
+
+def _given_token(definition: Service) -> str:
+    """What a coordinator sends, if it looks like a token: a worker that is taken over follows its new one."""
     given = definition.token
-    if definition.is_worker and len(given) == 64 and all(c in "0123456789abcdef" for c in given):
-        return given
-    return randomness.token_hex(32)
+    usable = definition.is_worker and len(given) == 64 and all(c in "0123456789abcdef" for c in given)
+    return given if usable else ""
 
 
 async def _belonging_to(room: Room, caller: Caller, service: Service, token: str) -> Service:

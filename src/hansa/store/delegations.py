@@ -7,12 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from hansa.identity import Vault
-from hansa.services import Status
-from hansa.services.delegation import NOBODY, Delegation, Receipt
+from hansa.services import ENDED, Status
+from hansa.services.delegation import AT_HOME, NOBODY, Delegation, Receipt
 from hansa.store.database import Database
 from hansa.store.tables import delegations as table
 from hansa.store.tables import jobs, receipts
-from hansa.store.upsert import upsert
+from hansa.store.upsert import add_once, upsert
 
 _OUT = ("offering", "away")
 
@@ -82,18 +82,37 @@ class DelegationStore:
 
         await self._database.write(write)
 
-    async def finished(self, job: str, epoch: int) -> bool:
-        mine = sa.and_(table.c.job == job, table.c.epoch == epoch)
-        statement = table.update().where(mine).values(phase="done", permit=b"")
-        return bool(await self._database.write(lambda c: c.execute(statement).rowcount))
+    async def finished(self, job: str, epoch: int, now: float) -> bool:
+        def write(connection: sa.Connection) -> bool:
+            mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.phase.in_(_OUT))
+            if not connection.execute(table.update().where(mine).values(phase="done", permit=b"")).rowcount:
+                return False
+            # nobody holds it any more, so it must not look as if it went on, even if we die before it is forgotten
+            still_open = sa.and_(jobs.c.name == job, jobs.c.status.not_in(ENDED))
+            called_off = {"status": Status.FAILED, "finished": now, "reason": "it was called off"}
+            connection.execute(jobs.update().where(still_open).values(called_off))
+            return True
+
+        return await self._database.write(write)
 
     async def may_publish(self, job: str, epoch: int) -> bool:
         def write(connection: sa.Connection) -> bool:
-            known = connection.execute(sa.select(table.c.epoch).where(table.c.job == job)).scalar()
-            if known is None:
-                return True  # never given away: there is no other run
-            mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.publisher.in_((NOBODY, epoch)))
-            return bool(connection.execute(table.update().where(mine).values(publisher=epoch)).rowcount)
+            mine = sa.and_(
+                table.c.job == job,
+                table.c.epoch == epoch,
+                table.c.phase != "done",
+                table.c.publisher.in_((NOBODY, epoch)),
+            )
+            if connection.execute(table.update().where(mine).values(publisher=epoch)).rowcount:
+                return True
+            if epoch != AT_HOME:
+                return False
+            # It was never given away. Written down all the same: should we die while its outputs are being stored,
+            # it starts again here, and must not be given to a member that would store them too.
+            runs = sa.and_(jobs.c.name == job, jobs.c.status == Status.RUNNING, jobs.c.phase == "here")
+            if connection.execute(sa.select(jobs.c.name).where(runs)).first() is None:
+                return False
+            return add_once(connection, table, self._row(_at_home(job)))
 
         return await self._database.write(write)
 
@@ -115,7 +134,7 @@ class DelegationStore:
             "cluster_id": one.cluster_id,
             "service": one.service,
             "endpoint": one.endpoint,
-            "permit": self._vault.seal({"permit": one.permit}, purpose=one.job),
+            "permit": self._vault.seal({"permit": one.permit}, purpose=one.job) if one.permit else b"",
             "publisher": one.publisher,
             "decision": json.dumps(one.decision),
             "heard": one.heard,
@@ -135,6 +154,21 @@ class DelegationStore:
             decision=json.loads(row["decision"]),
             heard=row["heard"],
         )
+
+
+def _at_home(job: str) -> Delegation:
+    return Delegation(
+        job=job,
+        epoch=AT_HOME,
+        phase="back",
+        cluster_id="",
+        service="",
+        endpoint="",
+        permit="",
+        publisher=AT_HOME,
+        decision={},
+        heard=0.0,
+    )
 
 
 class ReceiptStore:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from hansa.kernel import errors
 from hansa.services import ENDED, Invocation, Job, JobPage, Outcome, Status, Waiting
 from hansa.store.database import Database
-from hansa.store.tables import invocations, jobs, uploads
+from hansa.store.tables import delegations, invocations, jobs, uploads
 from hansa.store.uploads import ledger_row
 from hansa.store.upsert import add_once
 
@@ -116,7 +116,9 @@ class JobStore:
     async def remove(self, names: Sequence[str]) -> None:
         def write(connection: sa.Connection) -> None:
             for start in range(0, len(names), 500):
-                connection.execute(jobs.delete().where(jobs.c.name.in_(names[start : start + 500])))
+                some = names[start : start + 500]
+                connection.execute(jobs.delete().where(jobs.c.name.in_(some)))
+                connection.execute(delegations.delete().where(delegations.c.job.in_(some)))
 
         await self._database.write(write)
 

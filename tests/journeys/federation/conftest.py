@@ -10,6 +10,7 @@ from journeys.federation import stories
 from real import parts
 from real.federation import Federation, federation
 from real.identity_provider import IdentityProvider, identity_provider
+from real.listener import Listener, listener
 from real.manager import PEOPLE
 
 ACCESS_SECONDS = 4  # so that every longer story needs several access tokens
@@ -30,10 +31,24 @@ def provider() -> Iterator[IdentityProvider]:
 
 
 @pytest.fixture(scope="session")
-def hansa(provider: IdentityProvider) -> Iterator[Federation]:
+def rogue() -> Iterator[Listener]:
+    """Nobody told the managers to trust it."""
+    with listener() as listening:
+        yield listening
+
+
+@pytest.fixture(scope="session")
+def web(rogue: Listener) -> Iterator[Listener]:
+    """lubeck may call it; set `redirect_to` and it sends its visitors to the rogue."""
+    with listener() as listening:
+        yield listening
+
+
+@pytest.fixture(scope="session")
+def hansa(provider: IdentityProvider, web: Listener) -> Iterator[Federation]:
     """lubeck is too small for most jobs, riga for the larger ones, tallinn is choosy about images."""
     settings = {
-        "lubeck": {"jobs.cpu": "100m"},
+        "lubeck": {"jobs.cpu": "100m", "federation.allowed_endpoints": [web.url]},
         "riga": {"jobs.cpu": "1"},
         "tallinn": {"images.allowed": ["debian"]},
     }

@@ -126,6 +126,7 @@ async def cluster(
     clock: HandClock | None = None,
     exchange: TokenExchange | None = None,
     serve: bool = False,
+    policy: Policy = POLICY,
     **settings: Any,
 ) -> AsyncIterator[Cluster]:
     """`known` are the addresses of other clusters it trusts."""
@@ -146,7 +147,7 @@ async def cluster(
         keyring = Keyring(
             records=records,
             lineages=lineages,
-            exchange=exchange or OidcExchange(issuers, http, policy=POLICY, clock=clock, ticks=clock.ticks),
+            exchange=exchange or OidcExchange(issuers, http, policy=policy, clock=clock, ticks=clock.ticks),
             owners=people,
             audit=audit,
             peers=peers,

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from hansa.drivers.oidc import OidcExchange
+from hansa.drivers.oidc import OidcExchange, Policy
 from hansa.identity import Vault
 from hansa.services.credentials import Exchanged
 from hansa.services.credentials.lineage import mark
@@ -170,7 +170,8 @@ async def test_killed_between_answer_and_store(provider: IdentityProvider, sqlit
 
 
 async def test_a_lost_answer_is_remembered(sqlite: str) -> None:
-    async with rogue_issuer() as rogue, cluster(sqlite, issuer_settings(rogue.url)) as here:
+    hasty = Policy(time_limit=0.5)
+    async with rogue_issuer() as rogue, cluster(sqlite, issuer_settings(rogue.url), policy=hasty) as here:
         rogue.say(DISCOVERY, {"issuer": rogue.url, "token_endpoint": f"{rogue.url}/token"})
         service = await here.with_token("hello", "opaque")
         rogue.answers["/token"] = Answer(never=True)

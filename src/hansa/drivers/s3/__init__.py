@@ -8,6 +8,7 @@
 All three read and write with `client.py`. Bootstrap calls one of the `open_…` functions and gets an
 `OpenStore`."""
 
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from hansa.drivers.s3.errors import (
 )
 from hansa.drivers.s3.minio import MinioConnection, MinioNotifications, MinioUsers
 from hansa.drivers.s3.plain import NoUsers
+from hansa.drivers.s3.relay import Relay
 from hansa.drivers.s3.seaweed import EmbeddedStore, State
 from hansa.drivers.s3.seaweed_events import SeaweedEvents
 from hansa.drivers.s3.seaweed_home import weed_binary
@@ -57,6 +59,7 @@ class OpenStore:
     uploads: UploadSource | None = None
     notifications: Notifications | None = None
     embedded: EmbeddedStore | None = None
+    relay: Relay | None = None
 
     def as_user(self, keys: Keys) -> S3Store:
         """The same store with somebody's own keys; whoever opens it closes it."""
@@ -67,24 +70,49 @@ class OpenStore:
         if self.notifications is not None:
             await self.notifications.close()
         await self.store.close()
+        if self.relay is not None:
+            await self.relay.close()
         if self.embedded is not None:
             await self.embedded.close()
 
 
 async def open_embedded(
-    data_dir: Path, *, public_endpoint: str = "", on_state: Callable[[State], None] = lambda _: None
+    data_dir: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    public_endpoint: str = "",
+    on_state: Callable[[State], None] = lambda _: None,
 ) -> OpenStore:
-    """Starts the embedded store of this folder; `public_endpoint` is where a proxy shows it to clients."""
+    """Starts the embedded store of this folder. Its S3 port answers at `host` too (on loopback it does anyway), at
+    `port` or the store's own number; `public_endpoint` is what clients are told."""
     embedded = await EmbeddedStore.open(data_dir, on_state=on_state)
     inner, keys = embedded.address, embedded.root_keys
-    public = StoreAddress(public_endpoint or inner.endpoint, inner.region, inner.verify)
+    relay: Relay | None = None
+    shown = inner.endpoint
+    if port or not _is_loopback(host):
+        try:
+            relay = await Relay.open(host, port or embedded.s3_port, ("127.0.0.1", embedded.s3_port))
+        except BaseException:
+            await embedded.close()
+            raise
+        shown = f"http://{f'[{host}]' if ':' in host else host}:{relay.port}"
+    public = StoreAddress(public_endpoint or shown, inner.region, inner.verify)
     return OpenStore(
         S3Store(public, keys, reach_at=inner.endpoint),
         keys,
         SeaweedUsers(embedded.filer, keys),
         uploads=SeaweedEvents(embedded.filer),
         embedded=embedded,
+        relay=relay,
     )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def open_minio(address: StoreAddress, keys: Keys, *, reach_at: str = "") -> OpenStore:

@@ -4,12 +4,22 @@
 `receiving` is the other end. `ledger` says what is remembered, and how an epoch lets only one run publish its outputs.
 """
 
-from hansa.services.delegation.ledger import NOBODY, Delegation, Delegations, Parcel, Receipt, Receipts, new_permit
+from hansa.services.delegation.ledger import (
+    AT_HOME,
+    NOBODY,
+    Delegation,
+    Delegations,
+    Parcel,
+    Receipt,
+    Receipts,
+    new_permit,
+)
 from hansa.services.delegation.policies import Candidate, Ranking, rank
 from hansa.services.delegation.probing import Prober
 
 # handover, following and receiving act on the whole room, which itself names this package: import them by name
 __all__ = [
+    "AT_HOME",
     "NOBODY",
     "Candidate",
     "Delegation",

@@ -111,7 +111,7 @@ class Follower:
         now = room.clock.now()
         await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started or now)
         await room.jobs.end(delegation.job, outcome, found.finished or now)
-        await room.delegations.finished(delegation.job, delegation.epoch)
+        await room.delegations.finished(delegation.job, delegation.epoch, now)
         if delegation.fenced:
             try:
                 await peer.cancel(delegation.job, delegation.permit)  # it may forget the receipt now
@@ -174,7 +174,7 @@ async def call_off(room: Room, jobs: list[str]) -> None:
         found = await room.delegations.get(job)
         if found is None or found.phase not in ("offering", "away"):
             continue
-        await room.delegations.finished(job, found.epoch)
+        await room.delegations.finished(job, found.epoch, room.clock.now())
         try:
             await room.peers.find(found.cluster_id, found.endpoint).cancel(job, found.permit)
         except HansaError as error:

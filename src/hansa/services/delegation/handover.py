@@ -17,6 +17,7 @@ from hansa.services import replicas
 from hansa.services.delegation import policies
 from hansa.services.delegation.ledger import NOBODY, Delegation, Phase, new_permit
 from hansa.services.delegation.policies import Candidate, Ranking
+from hansa.services.delegation.probing import WaitFor
 from hansa.services.job import Job, Outcome, Status
 from hansa.services.peers import Credentials, Handover, Peer, PeerHistory, PeerRefused, PeerStatus, PeerUnreachable
 from hansa.services.ports import Record, Waiting
@@ -119,41 +120,60 @@ class Delegator:
             return await self._offer_in_order(record, job, ranking)
 
     async def decide(self, record: Record, job: Job) -> Ranking:
-        """Every member ranked or refused, from what is known now."""
-        service = record.service
+        """Every member ranked or refused, from what is known now. Only if that leaves nobody are those that have not
+        answered yet waited for."""
+        static = record.service.federation is None or record.service.federation.delegation in ("", "static")
+        ranking, awaited = await self._rank(record.service, job, "nobody" if static else "most")
+        if awaited and not ranking.order:
+            ranking, _ = await self._rank(record.service, job, "all")
+        return ranking
+
+    async def _rank(self, service: Service, job: Job, wait_for: WaitFor) -> tuple[Ranking, bool]:
+        """Also tells whether a member is still being asked."""
         federation = service.federation
         assert federation is not None
-        receipt = self.room.receipts.get(job.name)
-        passed = set(receipt.path) if receipt else {self.room.cluster_id}
+        policy = federation.delegation or "static"
         targets = replicas.own_targets(service)
-        needs_status = federation.delegation not in ("", "static")
-        with_history = federation.delegation == "topsis"
-        oscar = [member for member in targets if member.type.lower() == "oscar"]
+        asked = {
+            member.key: _probe_key(service, member, with_history=policy == "topsis")
+            for member in targets
+            if member.type.lower() == "oscar"
+        }
         seen = await self.room.prober.look(
-            [(_probe_key(member, with_history), self._probe(service, member, with_history)) for member in oscar]
+            [
+                (asked[member.key], self._probe(service, member, with_history=policy == "topsis"))
+                for member in targets
+                if member.key in asked
+            ],
+            wait_for,
         )
         candidates: list[Candidate] = []
         for member in targets:
-            if member.type.lower() == "endpoint":
+            if member.key not in asked:
                 candidates.append(Candidate(member))
                 continue
-            found = seen[_probe_key(member, with_history)]
-            trouble = ""
-            if member.cluster_id in passed:
-                trouble = "the job came through it"
-            elif receipt is not None and len(receipt.path) >= self.hop_limit:
-                trouble = f"the job passed {len(receipt.path)} clusters already"
-            elif found.trouble and (needs_status or (found.status is None and "in a row" in found.trouble)):
+            found = seen[asked[member.key]]
+            trouble = self._passed(job, member)
+            if not trouble and (policy != "static" or found.resting):
                 trouble = found.trouble
             in_flight = self._since(member.key, found.at)
             candidates.append(Candidate(member, found.status, trouble, found.history, in_flight))
         weights = federation.weights if federation.weights else {}
         assert isinstance(weights, dict)
         needs = Needs(job.cpu, job.memory)
-        return policies.rank(federation.delegation, candidates, needs, weights=weights, formula=self.formula)
+        ranking = policies.rank(federation.delegation, candidates, needs, weights=weights, formula=self.formula)
+        return ranking, any(one.awaited for one in seen.values())
+
+    def _passed(self, job: Job, member: Member) -> str:
+        """Why the way a job has come excludes this member, or ""."""
+        receipt = self.room.receipts.get(job.name)
+        path = receipt.path if receipt is not None else ()
+        if member.cluster_id in (self.room.cluster_id, *path):
+            return "the job came through it"
+        return f"the job passed {len(path)} clusters already" if len(path) >= self.hop_limit else ""
 
     def _probe(
-        self, service: Service, member: Member, with_history: bool
+        self, service: Service, member: Member, *, with_history: bool
     ) -> Callable[[float], Awaitable[tuple[PeerStatus, PeerHistory | None]]]:
         async def ask(timeout: float) -> tuple[PeerStatus, PeerHistory | None]:
             peer = replicas.peer_of(self.room, service, member.cluster_id)
@@ -207,8 +227,8 @@ class Delegator:
                 return True
             said["refused"][member.key] = verdict
         said["chosen"] = ""
-        if claimed:
-            await room.delegations.take_back(job.name, epoch, said)
+        if claimed and not await room.delegations.take_back(job.name, epoch, said):
+            return True  # one whose answer got lost has it after all, and is publishing
         reasons = "; ".join(f"{key}: {why}" for key, why in said["refused"].items())
         await room.jobs.explain(job.name, f"waits for room here; no member took it ({reasons})")
         return False
@@ -237,7 +257,8 @@ class Delegator:
         except PeerRefused as error:
             return f"it refused ({error.status}): {error.message}"
         except PeerUnreachable as error:
-            room.prober.failed(_probe_key(member, False), error.message)
+            topsis = service.federation is not None and service.federation.delegation == "topsis"
+            room.prober.failed(_probe_key(service, member, with_history=topsis), error.message)
             if not error.sent:
                 return error.message  # not a byte of it left
             return await self._find_out(peer, fresh, error.message)
@@ -280,9 +301,10 @@ async def _abilities(peer: Peer) -> frozenset[str]:
         return frozenset({PERMITS})  # out of reach: the questions that follow will tell
 
 
-def _probe_key(member: Member, with_history: bool) -> str:
-    """Figures of a cluster serve all services; run times are a service's own."""
-    return member.key if with_history else member.cluster_id
+def _probe_key(service: Service, member: Member, *, with_history: bool) -> str:
+    """Figures of a cluster serve all services of one owner, whose credentials ask for them: one owner's revoked token
+    must not count against the cluster for others. Run times are a service's own."""
+    return f"{service.owner} {member.key if with_history else member.cluster_id}"
 
 
 def _delegation(

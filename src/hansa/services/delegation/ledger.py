@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 Phase = Literal["offering", "away", "back", "done"]
 NOBODY = -1  # no run has the right to publish yet
+AT_HOME = 0  # the epoch of a job that was never given away
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,12 @@ class Delegations(Protocol):
         ...
 
     async def heard(self, job: str, epoch: int, now: float, *, running_since: float | None) -> None: ...
-    async def finished(self, job: str, epoch: int) -> bool: ...
+    async def finished(self, job: str, epoch: int, now: float) -> bool:
+        """offering or away → done; its permit is void. A job that has not ended by then was called off."""
+        ...
+
     async def may_publish(self, job: str, epoch: int) -> bool:
-        """The first to ask in the current epoch may, again and again; nobody else ever."""
+        """The first to ask in the current epoch may, again and again until the job is closed; nobody else ever."""
         ...
 
     async def get(self, job: str) -> Delegation | None: ...

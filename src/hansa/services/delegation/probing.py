@@ -1,13 +1,14 @@
 """How are the members now? Probed in parallel, remembered for a moment, and one that hangs delays nobody.
 
-A decision never waits for a member that was asked before: it uses what is known and has the rest looked up in the
-background. A member that failed several times is left alone for a while (the breaker), and must answer twice before
-it is asked for work again (hysteresis).
+A decision never waits for a member of which something is known: it uses that and has fresh figures fetched in the
+background. Of members that were not asked for long it waits for nearly all, not for the last ones. A member that failed
+several times is left alone for a while (the breaker), and must answer twice before it gets work again (hysteresis).
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import structlog
 
@@ -20,7 +21,10 @@ _FAILURES = 3  # in a row open the breaker
 _FIRST_REST, _LONGEST_REST = 10.0, 120.0
 _COMEBACK = 2  # answers in a row close it
 _STALE = 6  # times the usual life: older figures are no figures
+_LAST = 8  # one in so many, at least one, need not answer before a decision
+_GRACE_SHARE, _GRACE_LEAST, _GRACE_MOST = 0.1, 0.01, 0.25  # how long it waits for these, by how long it has waited
 
+WaitFor = Literal["nobody", "most", "all"]
 Probe = Callable[[float], Awaitable[tuple[PeerStatus, PeerHistory | None]]]
 
 
@@ -45,6 +49,8 @@ class Seen:
     history: PeerHistory | None
     at: float
     trouble: str
+    resting: bool = False  # it failed so often that it is left alone
+    awaited: bool = False  # it is being asked just now
 
 
 class Prober:
@@ -54,22 +60,35 @@ class Prober:
         self._timeout = timeout
         self._known: dict[str, _Known] = {}
 
-    async def look(self, wanted: Sequence[tuple[str, Probe]]) -> dict[str, Seen]:
-        """What is known of each; waits only for those never asked before, and for them not long."""
-        first: list[asyncio.Task[None]] = []
+    async def look(self, wanted: Sequence[tuple[str, Probe]], wait_for: WaitFor = "most") -> dict[str, Seen]:
+        """What is known of each, after `most` of those of which nothing was known have answered, or after `all` that
+        are being asked; never longer than the time limit of one."""
+        unknown: list[asyncio.Task[None]] = []
         now = self._clock.now()
-        for key, probe in wanted:
+        for key, probe in dict(wanted).items():
             known = self._known.setdefault(key, _Known())
             if now - known.at < self._ttl or now < known.open_until:
                 continue
-            new = known.looking is None or known.looking.done()
-            if new:
+            if known.looking is None or known.looking.done():
                 known.looking = asyncio.create_task(self._ask(key, known, probe), name=f"probe {key}")
-            if known.at == float("-inf") and known.looking is not None and known.failures == 0:
-                first.append(known.looking)
-        if first:
-            await asyncio.wait(first, timeout=self._timeout)
+            if wait_for == "all" or (known.failures == 0 and self._is_stale(known)):
+                unknown.append(known.looking)
+        if unknown and wait_for != "nobody":
+            await self._wait(unknown, 0 if wait_for == "all" else max(1, len(unknown) // _LAST))
         return {key: self._seen(self._known[key]) for key, _ in wanted}
+
+    async def _wait(self, tasks: Sequence[asyncio.Task[None]], dispensable: int) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        pending = set(tasks)
+        while len(pending) > (dispensable if len(tasks) > 1 else 0):
+            left = began + self._timeout - loop.time()
+            done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                return
+        if pending:
+            grace = max(_GRACE_LEAST, min(_GRACE_MOST, _GRACE_SHARE * (loop.time() - began)))
+            await asyncio.wait(pending, timeout=grace)
 
     def failed(self, key: str, why: str) -> None:
         """Somebody else could not reach it either: a hand-over, say."""
@@ -81,15 +100,19 @@ class Prober:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _is_stale(self, known: _Known) -> bool:
+        return self._clock.now() - known.at > self._ttl * _STALE
+
     def _seen(self, known: _Known) -> Seen:
-        now = self._clock.now()
-        if now < known.open_until:
-            return Seen(None, None, known.at, f"it failed {known.failures} times in a row: {known.trouble}")
+        awaited = known.looking is not None and not known.looking.done()
+        if self._clock.now() < known.open_until:
+            why = f"it failed {known.failures} times in a row: {known.trouble}"
+            return Seen(None, None, known.at, why, resting=True, awaited=awaited)
         if known.opened and known.answers < _COMEBACK:
-            return Seen(None, None, known.at, "it has just come back")
-        if known.status is None or now - known.at > self._ttl * _STALE:
-            return Seen(None, None, known.at, known.trouble or "its last figures are too old")
-        return Seen(known.status, known.history, known.at, "")
+            return Seen(None, None, known.at, "it has just come back", awaited=awaited)
+        if known.status is None or self._is_stale(known):
+            return Seen(None, None, known.at, known.trouble or "its last figures are too old", awaited=awaited)
+        return Seen(known.status, known.history, known.at, "", awaited=awaited)
 
     async def _ask(self, key: str, known: _Known, probe: Probe) -> None:
         try:
@@ -112,7 +135,8 @@ class Prober:
         known.trouble = why
         known.failures += 1
         known.answers = 0
-        if known.failures >= _FAILURES:
-            rest = min(_LONGEST_REST, _FIRST_REST * 2**known.opened)
+        # one that has not quite come back yet gets no new chances
+        if known.failures >= _FAILURES or known.opened:
+            rest = min(_LONGEST_REST, _FIRST_REST * 2 ** min(known.opened, 10))
             known.open_until = self._clock.now() + rest
             known.opened += 1

@@ -12,8 +12,8 @@ import structlog
 from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.kernel.errors import HansaError
-from hansa.services import replicas
-from hansa.services.delegation.ledger import Delegation, Parcel, Receipt
+from hansa.services import replicas, validation
+from hansa.services.delegation.ledger import AT_HOME, Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, Credentials, PeerUnreachable
 from hansa.services.ports import Record
@@ -28,6 +28,12 @@ class Looping(errors.Conflict):
     """The job has been here before, or passed too many clusters."""
 
     code = "delegation.loop"
+
+
+class NeverFits(errors.Conflict):
+    """The job is too large for this cluster, and there is nobody it could be passed on to."""
+
+    code = "delegation.never-fits"
 
 
 class OriginUnreachable(errors.Conflict):
@@ -49,6 +55,9 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
         raise Looping(f"job {parcel.job} has been at {room.cluster_id} before")
     if len(parcel.path) > hop_limit:
         raise Looping(f"job {parcel.job} passed {len(parcel.path)} clusters already")
+    never = room.dispatcher.never_fits(*validation.needs(service))
+    if never and not any(member.cluster_id not in parcel.path for member in replicas.own_targets(service)):
+        raise NeverFits(f"{room.cluster_id} can never run it: {never}")
     named = service.clusters.get(parcel.origin)
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
     store = await _origin_store(room, service, parcel)
@@ -98,17 +107,23 @@ async def _origin_store(room: Room, service: Service, parcel: Parcel) -> dict[st
 
 
 def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
-    """What a run must pass before its outputs are published; None where there can be no other run."""
+    """What a run must pass before its outputs are published; None where there can be no other run. A job that came
+    from elsewhere and may go on to others needs the right here first: our own members ask here too."""
     receipt = room.receipts.get(job.name)
-    if receipt is not None:
-        return lambda: _ask_origin(room, receipt)
-
-    async def ask_here() -> bool:
-        known = await room.delegations.get(job.name)
-        return known is None or await room.delegations.may_publish(job.name, known.epoch)
-
     record = room.records.get(job.service)
-    return ask_here if record is not None and replicas.own_targets(record.service) else None
+    may_go_on = record is not None and bool(replicas.own_targets(record.service))
+    if receipt is None and not may_go_on:
+        return None
+
+    async def ask() -> bool:
+        known = await room.delegations.get(job.name)
+        if (may_go_on or known is not None) and not await room.delegations.may_publish(
+            job.name, known.epoch if known is not None else AT_HOME
+        ):
+            return False
+        return await _ask_origin(room, receipt) if receipt is not None else True
+
+    return ask
 
 
 async def _ask_origin(room: Room, receipt: Receipt) -> bool:

@@ -7,7 +7,7 @@ up to date by the next pass of `drift`. Healthy members are never harmed by a si
 from collections.abc import Iterable
 
 from hansa.services.operation import Operation, Touched, new_id
-from hansa.services.peers import Credentials
+from hansa.services.peers import Credentials, UntrustedCluster
 from hansa.services.ports import Record
 from hansa.services.replicas import expansion, topology
 from hansa.services.replicas.expansion import Failure
@@ -59,21 +59,22 @@ async def remove_workers(
 ) -> list[Failure]:
     """Deletes the workers of these members, if they are ours. What is out of reach now is tried again by a loop."""
     service = record.service
-    plan = tuple(
-        Touched(
-            member.cluster_id,
-            expansion.peer_of(room, service, member.cluster_id).address.endpoint,
-            member.service_name,
-            None,
-        )
-        for member in members
-        if member.type.lower() == "oscar"
-    )
+    plan: list[Touched] = []
+    strangers: list[Failure] = []
+    for member in members:
+        if member.type.lower() != "oscar":
+            continue
+        try:
+            endpoint = expansion.peer_of(room, service, member.cluster_id).address.endpoint
+        except UntrustedCluster as error:
+            strangers.append(Failure(member.key, error.message))  # it never got anything from us
+        else:
+            plan.append(Touched(member.cluster_id, endpoint, member.service_name, None))
     if not plan:
-        return []
+        return strangers
     now = room.clock.now()
     kept = await room.keyring.keep(service.name, caller_authorization)
-    operation = Operation(new_id(), "remove", service.name, service.owner, "undoing", plan, kept, now, now)
+    operation = Operation(new_id(), "remove", service.name, service.owner, "undoing", tuple(plan), kept, now, now)
     await room.operations.add(operation)
     after = await expansion.undo(room, operation)
-    return [Failure(one.key, one.error) for one in after.plan if not one.undone]
+    return strangers + [Failure(one.key, one.error) for one in after.plan if not one.undone]

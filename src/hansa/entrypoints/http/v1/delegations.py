@@ -104,7 +104,7 @@ async def job(app: AppDep, caller: CallerDep, job: str) -> Response:
         "reason": found.reason,
     }
     given = await app.room.delegations.get(job)
-    if given is not None:
+    if given is not None and given.cluster_id:
         shown["delegation"] = {
             "phase": given.phase,
             "epoch": given.epoch,

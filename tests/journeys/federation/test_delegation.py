@@ -1,0 +1,256 @@
+"""Does work go where there is room, once, and does its origin know all about it?"""
+
+import base64
+import uuid
+from typing import Any
+
+import httpx
+import pytest
+
+from journeys.federation import stories
+from journeys.federation.conftest import Deploy
+from journeys.federation.stories import ended, eventually, fresh, member, outputs, story_of, submit
+from real.federation import Federation
+from real.listener import Listener
+
+COPY = 'cat "$INPUT_FILE_PATH" > "$TMP_OUTPUT_DIR/copy"'
+ALL = ("visby", "riga", "tallinn")
+
+
+def everywhere(name: str) -> list[dict[str, Any]]:
+    return [member(cluster, f"{name}-{cluster}", number) for number, cluster in enumerate(ALL)]
+
+
+def test_a_job_without_room_runs_at_a_member_and_its_origin_tells_all(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("away")
+    deploy(everywhere(name), name=name)
+    job = submit(alice, name, b"what the job reads")
+    told = ended(alice, job)
+    assert told["status"] == "Succeeded", told
+    assert told["delegation"]["cluster_id"] == "visby"
+    assert told["delegation"]["decision"]["policy"] == "static"
+    assert told["started"] is not None
+    assert outputs(hansa, alice, name) == {"out/where": f"by {name}-visby\n".encode()}
+    listed = alice.get(f"/system/logs/{name}").json()["jobs"][job]
+    assert listed["status"] == "Succeeded"
+    assert "what the job reads" in alice.get(f"/system/logs/{name}/{job}").text
+    # the member shows the same job, under the same name
+    there = hansa.user("alice", "visby").get(f"/v1/jobs/{job}").json()
+    assert there["status"] == "Succeeded"
+
+
+def test_an_uploaded_file_is_read_from_its_origin(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("upload")
+    deploy(everywhere(name), name=name, script=COPY)
+    content = bytes(range(256)) * 40
+    hansa.store(alice).put_object(Bucket=name, Key="in/picture.png", Body=content)
+
+    def job() -> str:
+        return next(iter(alice.get(f"/system/logs/{name}").json()["jobs"]), "")
+
+    told = ended(alice, eventually(job, what="a job for the upload"))
+    assert told["status"] == "Succeeded", told
+    assert outputs(hansa, alice, name) == {"out/copy": content}
+
+
+def test_the_admins_federation_delegates_by_the_services_token(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("admins")
+    admin = hansa["lubeck"].admin
+    clusters = hansa.credentials("visby", "riga")
+    deploy(everywhere(name)[:2], client=admin, name=name, token="", clusters=clusters, script=COPY)
+    token = stories.definition_of(admin, name)["token"]
+    job = submit(hansa["lubeck"].bearer(token), name, b"for the admin")
+    told = ended(admin, job)
+    assert told["status"] == "Succeeded", told
+    assert outputs(hansa, admin, name) == {"out/copy": b"for the admin"}
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        (bytes(range(256)), bytes(range(256))),
+        (base64.b64encode(b"\x00\xffbinary"), b"\x00\xffbinary"),
+        (b'{"just": "json"}', b'{"just": "json"}'),
+        (b"", b""),
+        ("Grüße\n".encode(), "Grüße\n".encode()),
+    ],
+    ids=["bytes", "base64", "json", "nothing", "text"],
+)
+def test_every_body_survives(hansa: Federation, alice: httpx.Client, deploy: Deploy, body: bytes, read: bytes) -> None:
+    name = fresh("body")
+    deploy([member("visby", f"{name}-v")], name=name, script=COPY)
+    told = ended(alice, submit(alice, name, body))
+    assert told["status"] == "Succeeded", told
+    assert told["delegation"]["cluster_id"] == "visby"
+    assert outputs(hansa, alice, name) == {"out/copy": read}
+
+
+def test_static_goes_by_priority_and_to_the_next_when_one_is_away(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("static")
+    deploy(
+        [member("tallinn", f"{name}-t", 5), member("riga", f"{name}-r", 1), member("visby", f"{name}-v", 3)], name=name
+    )
+    assert ended(alice, submit(alice, name))["delegation"]["cluster_id"] == "riga"
+    hansa.gates["riga"].shut("refuse")
+    told = ended(alice, submit(alice, name))
+    assert told["delegation"]["cluster_id"] == "visby"
+    assert f"riga/{name}-r" in told["delegation"]["decision"]["refused"]
+
+
+def test_random_hits_at_least_two_clusters_in_ten(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("random")
+    deploy(everywhere(name), name=name, delegation="random")
+    jobs = [submit(alice, name) for _ in range(10)]
+    went = [ended(alice, job)["delegation"]["cluster_id"] for job in jobs]
+    assert len(set(went)) >= 2, went
+
+
+def test_load_based_asks_only_clusters_that_fit(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("load")
+    deploy(everywhere(name), name=name, delegation="load-based", cpu="2")  # riga has one core
+    for _ in range(4):
+        told = ended(alice, submit(alice, name))
+        assert told["delegation"]["cluster_id"] in ("visby", "tallinn"), told
+        assert "cpu" in told["delegation"]["decision"]["refused"][f"riga/{name}-riga"]
+
+
+def test_topsis_ranks_by_all_criteria_and_says_so(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("topsis")
+    deploy(everywhere(name), name=name, delegation="topsis")
+    told = ended(alice, submit(alice, name))
+    scores = told["delegation"]["decision"]["scores"]
+    assert set(scores) == {f"{cluster}/{name}-{cluster}" for cluster in ALL}
+    best = min(scores, key=lambda key: scores[key]["priority"])
+    assert told["delegation"]["decision"]["chosen"] == best
+    assert scores[f"riga/{name}-riga"]["closeness"] < scores[best]["closeness"]  # one core against many
+
+
+def test_a_job_that_fits_nowhere_waits_and_says_why(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    for policy in ("load-based", "static"):
+        name = fresh("large")
+        deploy(everywhere(name), name=name, delegation=policy, cpu="100")
+        job = submit(alice, name)
+
+        def reason(job: str = job) -> str:
+            told = story_of(alice, job)
+            assert told["status"] == "Pending", told
+            return str(told["reason"])
+
+        said = eventually(reason, what="a reason")
+        assert all(f"{cluster}/{name}-{cluster}" in said for cluster in ALL), said
+
+
+def test_a_job_is_offered_again_when_members_come_back(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("again")
+    deploy([member("visby", f"{name}-v")], name=name, federation={"rescheduler_threshold": 1})
+    hansa.gates["visby"].shut("refuse")
+    job = submit(alice, name)
+    eventually(lambda: "visby" in story_of(alice, job)["reason"], what="a first try")
+    hansa.gates["visby"].open()
+    assert ended(alice, job)["status"] == "Succeeded"
+
+
+def test_a_waiting_job_starts_at_home_when_there_is_room(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("home")
+    deploy([member("visby", f"{name}-v")], name=name, cpu="0.1", script=f"sleep 2; {stories.WHERE}")
+    hansa.gates["visby"].shut("refuse")
+    jobs = [submit(alice, name), submit(alice, name)]
+    for job in jobs:
+        told = ended(alice, job)
+        assert told["status"] == "Succeeded", told
+    assert outputs(hansa, alice, name) == {"out/where": f"by {name}\n".encode()}
+
+
+def test_a_running_job_shows_its_log_and_ends_when_it_is_deleted(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("long")
+    deploy([member("visby", f"{name}-v")], name=name, script="echo has begun; sleep 60")
+    job = submit(alice, name)
+    eventually(lambda: "has begun" in alice.get(f"/system/logs/{name}/{job}").text, what="a live log")
+    eventually(lambda: alice.get(f"/system/logs/{name}").json()["jobs"][job]["status"] == "Running")
+    assert alice.delete(f"/system/logs/{name}/{job}").status_code == 204
+    told = ended(hansa.user("alice", "visby"), job, 15)
+    assert told["status"] == "Failed"
+    assert "origin" in told["reason"]
+
+
+def test_a_failed_job_is_failed_at_its_origin_too(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = deploy([member("visby", fresh("v"))], script="echo no; exit 3")
+    told = ended(alice, submit(alice, name))
+    assert (told["status"], told["exit_code"]) == ("Failed", 3)
+
+
+def test_the_same_job_twice_is_one_job(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("twice")
+    deploy([member("visby", f"{name}-v")], name=name)
+    visby = hansa.user("alice", "visby")
+    job = f"{name}-{uuid.uuid4()}"
+    headers = {"X-Delegated-Job-ID": job, "X-Delegated-From": "lubeck"}
+    for _ in range(2):
+        assert visby.post(f"/job/{name}-v", content=b"x", headers=headers).status_code == 201
+    assert list(visby.get(f"/system/logs/{name}-v").json()["jobs"]) == [job]
+
+
+def test_a_mesh_passes_a_job_on_but_never_in_a_circle(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("mesh")
+    deploy(
+        [member("riga", f"{name}-r", 0), member("visby", f"{name}-v", 5)], name=name, topology="mesh", cpu="2"
+    )  # too large for lubeck and for riga
+    told = ended(alice, submit(alice, name))
+    assert told["status"] == "Succeeded", told
+    assert told["delegation"]["cluster_id"] == "riga"
+    assert outputs(hansa, alice, name) == {"out/where": f"by {name}-v\n".encode()}
+    there = story_of(hansa.user("alice", "riga"), told["name"])
+    assert there["delegation"]["cluster_id"] == "visby"
+
+    small = fresh("ring")
+    deploy([member("riga", f"{small}-r")], name=small, topology="mesh", cpu="2")  # nowhere to go but back
+    job = submit(alice, small)
+    eventually(lambda: f"riga/{small}-r" in story_of(alice, job)["reason"], what="a refusal")
+    assert story_of(alice, job)["status"] == "Pending"
+
+
+def test_an_endpoint_gets_the_event_and_none_of_our_credentials(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy, web: Listener, rogue: Listener
+) -> None:
+    def endpoint(url: str) -> dict[str, Any]:
+        return {"type": "endpoint", "url": url, "headers": {"X-Key": "from the user"}, "priority": 0}
+
+    name = deploy([endpoint(f"{web.url}/hook")])
+    told = ended(alice, submit(alice, name, b"an event"))
+    assert told["status"] == "Succeeded", told
+    visit = next(one for one in web.visits if one.path == "/hook")
+    assert (visit.method, visit.body, visit.headers["x-key"]) == ("POST", b"an event", "from the user")
+    assert "authorization" not in visit.headers
+
+    lured = deploy([endpoint(f"{rogue.url}/hook")])
+    job = submit(alice, lured)
+    eventually(lambda: "may not call" in story_of(alice, job)["reason"], what="a refusal")
+    assert rogue.visits == []
+
+
+def test_jobs_never_see_the_refresh_token(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    token = hansa.refresh_token("alice")
+    secrets = {"refresh_token": token, "WORD": "sesame"}
+    name = deploy(
+        [member("visby", fresh("v"))],
+        topology="mesh",
+        script="env",
+        environment={"variables": {}, "secrets": secrets},
+    )
+    job = submit(alice, name)
+    assert ended(alice, job)["status"] == "Succeeded"
+    log = alice.get(f"/system/logs/{name}/{job}").text
+    assert "WORD=sesame" in log  # the user's own secret travels with the service
+    assert token not in log
+    assert "refresh_token" not in log
+    assert "group-key" not in log

@@ -1,0 +1,70 @@
+"""Do federations live on while access tokens last seconds, refresh tokens are replaced, and some are revoked?"""
+
+import time
+
+import httpx
+
+from journeys.federation.conftest import ACCESS_SECONDS, Deploy
+from journeys.federation.stories import ended, eventually, fresh, member, story_of, submit
+from real.federation import Federation
+
+
+def standing(client: httpx.Client, service: str) -> dict[str, object]:
+    answer = client.get(f"/v1/services/{service}/credentials")
+    assert answer.status_code == 200, answer.text
+    told: dict[str, object] = answer.json()
+    return told
+
+
+def test_delegation_goes_on_over_many_lives_of_an_access_token(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("lives")
+    deploy([member("visby", f"{name}-v")], name=name)
+    for _ in range(3):
+        assert ended(alice, submit(alice, name))["status"] == "Succeeded"
+        time.sleep(ACCESS_SECONDS / 2 + 0.5)  # the lifetime itself is what is tried here
+    assert standing(alice, name)["state"] == "ok"
+    assert standing(alice, name)["rotates"] is True
+    actions = [one["action"] for one in alice.get(f"/v1/services/{name}/audit").json()["entries"]]
+    assert actions.count("token.rotated") >= 2, actions
+
+
+def test_members_of_a_mesh_do_not_burn_each_others_tokens(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    """riga passes jobs on to visby while lubeck delegates too; the provider replaces the token with every use."""
+    name = fresh("mesh")
+    deploy([member("riga", f"{name}-r", 0), member("visby", f"{name}-v", 5)], name=name, topology="mesh", cpu="2")
+    for _ in range(3):
+        assert ended(alice, submit(alice, name))["status"] == "Succeeded"
+        time.sleep(ACCESS_SECONDS / 2)
+    assert standing(alice, name)["state"] == "ok"
+    assert standing(hansa.user("alice", "riga"), f"{name}-r")["state"] == "ok"
+
+
+def test_a_revoked_token_is_said_and_a_new_one_mends_it(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("revoked")
+    deploy([member("visby", f"{name}-v")], name=name, delegation="random")  # which needs the member's status
+    assert alice.delete(f"/v1/services/{name}/credentials").status_code == 200
+    assert standing(alice, name)["state"] == "none"
+    time.sleep(ACCESS_SECONDS)  # what was exchanged before the revocation is over now
+    job = submit(alice, name)
+    eventually(lambda: f"visby/{name}-v" in story_of(alice, job)["reason"], what="a reason")
+    now = alice.get(f"/system/services/{name}").json()
+    now["environment"]["secrets"] = {"refresh_token": hansa.refresh_token("alice")}
+    assert alice.put("/system/services", json=now).status_code == 204
+    assert ended(alice, job)["status"] == "Succeeded"
+    assert standing(alice, name)["state"] == "ok"
+
+
+def test_a_token_that_others_used_up_is_said(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    token = hansa.refresh_token("alice")
+    name = fresh("used")
+    deploy([member("visby", f"{name}-v")], name=name, token=token)
+    assert hansa.provider is not None
+    hansa.provider.burn(token, hansa.realm)
+    time.sleep(ACCESS_SECONDS)
+    submit(alice, name)
+    eventually(lambda: standing(alice, name)["state"] == "expired-or-revoked", what="told")
+    assert token not in alice.get(f"/v1/services/{name}/credentials").text
