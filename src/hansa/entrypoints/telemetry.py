@@ -13,7 +13,12 @@ def set_up_logs(settings: LogSettings) -> None:
     """JSON for collectors, plain text on a terminal."""
     as_text = settings.form == "text" or (settings.form == "auto" and sys.stderr.isatty())
     renderer: Any = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if as_text else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,  # the default shows local variables, and with them secrets
+        )
+        if as_text
+        else structlog.processors.JSONRenderer()
     )
     level = getattr(logging, settings.level.upper())
     structlog.configure(

@@ -15,7 +15,17 @@ from hansa.store.tables import delegations, invocations, jobs, uploads
 from hansa.store.uploads import ledger_row
 from hansa.store.upsert import add_once
 
+_NOTE = invocations.insert().inline()  # nobody asks for the number it gets
 _BRIEF = [column for column in jobs.c if column.name not in ("seq", "event")]
+
+# Built once, for every job comes this way: building a statement takes longer than the database takes to carry it out.
+_BEGIN = (
+    jobs.update()
+    .where(jobs.c.name == sa.bindparam("job"), jobs.c.status == Status.PENDING, jobs.c.phase == "here")
+    .values(status=Status.RUNNING, started=sa.bindparam("now"), attempt=jobs.c.attempt + 1, reason="")
+    .returning(*_BRIEF, jobs.c.event)
+)
+_END = jobs.update().where(jobs.c.name == sa.bindparam("job"), jobs.c.status.not_in(ENDED))
 
 
 class JobStore:
@@ -25,7 +35,7 @@ class JobStore:
     async def accept(self, job: Job, invocation: Invocation | None = None) -> bool:
         def write(connection: sa.Connection) -> bool:
             if invocation is not None:
-                connection.execute(invocations.insert().values(_invocation(invocation)))
+                connection.execute(_NOTE, _invocation(invocation))
             return add_once(connection, jobs, _values(job))
 
         return await self._database.write(write)
@@ -40,19 +50,14 @@ class JobStore:
 
     async def begin(self, name: str, now: float) -> Job | None:
         def write(connection: sa.Connection) -> Job | None:
-            statement = (
-                jobs.update()
-                .where(jobs.c.name == name, jobs.c.status == Status.PENDING, jobs.c.phase == "here")
-                .values(status=Status.RUNNING, started=now, attempt=jobs.c.attempt + 1, reason="")
-                .returning(*_BRIEF, jobs.c.event)
-            )
-            row = connection.execute(statement).mappings().first()
+            row = connection.execute(_BEGIN, {"job": name, "now": now}).mappings().first()
             return _job(row) if row else None
 
         return await self._database.write(write)
 
     async def end(self, name: str, outcome: Outcome, now: float) -> bool:
         values = {
+            "job": name,
             "status": Status.SUCCEEDED if outcome.succeeded else Status.FAILED,
             "finished": now,
             "exit_code": outcome.exit_code,
@@ -61,8 +66,7 @@ class JobStore:
         }
 
         def write(connection: sa.Connection) -> bool:
-            statement = jobs.update().where(jobs.c.name == name, jobs.c.status.not_in(ENDED)).values(values)
-            return bool(connection.execute(statement).rowcount)
+            return bool(connection.execute(_END, values).rowcount)
 
         return await self._database.write(write)
 

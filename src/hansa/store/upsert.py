@@ -1,5 +1,6 @@
 """One row written whether it was there or not, in both databases we speak to."""
 
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +19,13 @@ def upsert(connection: sa.Connection, table: sa.Table, row: dict[str, Any]) -> N
 
 
 def add_once(connection: sa.Connection, table: sa.Table, row: dict[str, Any]) -> bool:
-    """False if a row with the same key was there: it stays as it is."""
-    statement = _insert(connection, table).values(row).on_conflict_do_nothing()
+    """False if a row with the same key was there: it stays as it is. `row` holds every column but generated ones."""
+    return connection.execute(_adding(connection.dialect.name, table), row).first() is not None
+
+
+@functools.cache
+def _adding(dialect: str, table: sa.Table) -> Any:
+    """Made once for each table: every accepted job comes through here."""
+    statement = (sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)).on_conflict_do_nothing()
     # what comes back tells, for a row count of a skipped insert differs between the databases
-    return connection.execute(statement.returning(sa.literal(1))).first() is not None
+    return statement.returning(sa.literal(1))

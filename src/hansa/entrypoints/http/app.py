@@ -34,7 +34,8 @@ from hansa.kernel.errors import HansaError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-_ROUTERS = (system, services, federation, jobs, logs, buckets, volumes, quotas, metrics, node, delegations, tokens)
+# looked through in this order at every request, so what is called most stands first
+_ROUTERS = (jobs, services, node, delegations, system, logs, federation, buckets, volumes, quotas, metrics, tokens)
 
 
 class _Api(FastAPI):

@@ -8,17 +8,20 @@ from hansa.bootstrap import App
 from hansa.entrypoints.http.render import ServiceViews
 from hansa.identity import Caller
 
+# All of them `async`: FastAPI sends plain functions to a thread, which costs more than most routes do.
 
-def app_of(request: Request) -> App:
+
+async def app_of(request: Request) -> App:
     return cast(App, request.app.state.hansa)
 
 
 async def caller_of(request: Request) -> Caller:
     """The admin (Basic) or a user (OIDC bearer) on `/system` and `/v1` routes; 401 otherwise."""
-    return await app_of(request).sign_in.caller(request.headers.get("authorization", ""))
+    app = cast(App, request.app.state.hansa)
+    return await app.sign_in.caller(request.headers.get("authorization", ""))
 
 
-def views_of(request: Request) -> ServiceViews:
+async def views_of(request: Request) -> ServiceViews:
     return cast(ServiceViews, request.app.state.views)
 
 

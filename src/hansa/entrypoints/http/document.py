@@ -27,6 +27,14 @@ _SCHEMES = {
 _METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 
 
+# Where a path's name comes from: these routes make what it names, under the name in this field of their body.
+_MADE_BY = {
+    "/system/services": (("name", "service"), "name"),
+    "/system/buckets": (("bucket",), "bucket_name"),
+    "/system/volumes": (("volume",), "name"),
+}
+
+
 def callable_by(*schemes: str) -> dict[str, Any]:
     """For `openapi_extra` of a route that signs in by rules of its own."""
     return {"security": [{scheme: []} for scheme in schemes]}
@@ -51,4 +59,20 @@ def describe(api: FastAPI, routes: Iterable[BaseRoute], more: dict[str, Any]) ->
             operation["responses"].pop("422", None)  # wrong parameters are a 400 here
             if (path, method) in signed_in:
                 operation.setdefault("security", [{ADMIN: []}, {USER: []}])
+    _link(document["paths"])
     return document
+
+
+def _link(paths: dict[str, Any]) -> None:
+    """From each creation to what can be done with what it made; from a job's start to its log."""
+    for maker, (parameters, field) in _MADE_BY.items():
+        made = paths[maker]["post"]["responses"]["201"].setdefault("links", {})
+        for path, item in paths.items():
+            for parameter in (one for one in parameters if f"{{{one}}}" in path and "{job}" not in path):
+                for method in _METHODS & item.keys():
+                    if target := item[method].get("operationId"):
+                        made[target] = {"operationId": target, "parameters": {parameter: f"$request.body#/{field}"}}
+    started = paths["/job/{service}"]["post"]["responses"]["201"].setdefault("links", {})
+    for operation in paths["/system/logs/{service}/{job}"].values():
+        names = {"service": "$request.path.service", "job": "$response.header.X-Hansa-Job"}
+        started[operation["operationId"]] = {"operationId": operation["operationId"], "parameters": names}

@@ -77,10 +77,11 @@ def result(status: int, *kinds: Any, csv: bool = False) -> Responses:
     return {status: {"description": _MEANING[status], "content": content}}
 
 
-def body_of(kind: Any, example: Any, **constraints: Any) -> dict[str, Any]:
-    """The body a route decodes with `wire.decode`, which takes null for "not given". `constraints` are words of
-    JSON Schema for what a struct cannot say, such as `anyOf=at_least_one(...)`."""
-    schema = {**_nullable(schema_of(kind)), **constraints}
+def body_of(kind: Any, example: Any, rules: dict[str, Any] | None = None, **constraints: Any) -> dict[str, Any]:
+    """The body a route decodes with `wire.decode`, which takes null for "not given". `rules` and `constraints` are
+    words of JSON Schema for what a struct cannot say: `rules` at any depth, `constraints` for the whole, such as
+    `anyOf=at_least_one(...)`."""
+    schema = {**_nullable(_merged(schema_of(kind), rules or {})), **constraints}
     return {
         "requestBody": {
             "required": True,
@@ -118,6 +119,14 @@ def _inlined(node: Any, parts: dict[str, Any]) -> Any:
         rest = {key: value for key, value in node.items() if key != "$ref"}
         return _inlined({**parts[node["$ref"]], **rest}, parts)
     return {key: _inlined(inner, parts) for key, inner in node.items()}
+
+
+def _merged(schema: dict[str, Any], rules: dict[str, Any]) -> dict[str, Any]:
+    inner = {
+        word: _merged(schema[word], rule) if isinstance(rule, dict) and isinstance(schema.get(word), dict) else rule
+        for word, rule in rules.items()
+    }
+    return {**schema, **inner}
 
 
 def _nullable(node: Any) -> Any:

@@ -9,7 +9,8 @@ from starlette.responses import Response
 from hansa.entrypoints.http import render
 from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep
 from hansa.entrypoints.http.document import ADMIN, SERVICE, USER, callable_by
-from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.openapi import answers, result
+from hansa.entrypoints.http.oscar.service_body import service_body
 from hansa.entrypoints.http.parameters import Include, ServiceName, Tail, Timestamps, flag, tail
 from hansa.entrypoints.http.shapes import DeploymentLog, DeploymentShown, ServiceShown
 from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, decode, read_body
@@ -19,15 +20,6 @@ from hansa.kernel.errors import Unauthenticated
 from hansa.services import NotExposed, Service, creation, reading
 
 router = APIRouter(tags=["services"], default_response_class=Response)
-_EXAMPLE = {
-    "name": "hello",
-    "image": "debian",
-    "cpu": "0.5",
-    "memory": "128Mi",
-    "script": "cat $INPUT_FILE_PATH",
-    "input": [{"storage_provider": "minio.default", "path": "hello/in"}],
-    "output": [{"storage_provider": "minio.default", "path": "hello/out"}],
-}
 _DEPLOYMENT = result(200, DeploymentShown) | answers(400, 401, 403, 404, 409)
 
 
@@ -35,7 +27,7 @@ _DEPLOYMENT = result(200, DeploymentShown) | answers(400, 401, 403, 404, 409)
     "/system/services",
     status_code=201,
     responses=answers(201, 400, 401, 403, 409, 413, 503),
-    openapi_extra=body_of(Service, _EXAMPLE),
+    openapi_extra=service_body(),
 )
 async def create(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new service with its buckets; ready for jobs when this answers."""
@@ -48,7 +40,7 @@ async def create(request: Request, app: AppDep, caller: CallerDep) -> Response:
     "/system/services",
     status_code=204,
     responses=answers(204, 400, 401, 403, 404, 409, 413, 503),
-    openapi_extra=body_of(Service, _EXAMPLE),
+    openapi_extra=service_body(),
 )
 async def update(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new definition of an existing service; blank secrets stay as they were."""
