@@ -14,7 +14,7 @@ from hansa.drivers import local, s3
 from hansa.identity import Caller, SignIn
 from hansa.kernel import errors
 from hansa.kernel.clock import Clock
-from hansa.services import Delegator, Deployment, Follower, Invocation, Record, Room, UploadWatch
+from hansa.services import Delegator, Deployment, Follower, Invocation, Record, Reply, Room, RunOrder, UploadWatch
 from hansa.settings import Settings
 from hansa.store import Database, Facts
 
@@ -80,6 +80,12 @@ class App:
     async def allow_images(self, images: Sequence[str]) -> None:
         await self.facts.set(ALLOWED_IMAGES, list(images))
         self.allowed_images = tuple(images)
+
+    async def spill(self, record: Record, order: RunOrder, owner: str) -> Reply | None:
+        """A member's answer to a synchronous run, where the service asks for it."""
+        if not services.spilling.wanted(record.service):
+            return None
+        return await services.spilling.spill(self.delegator, record, order, owner)
 
     def rules(self) -> services.Rules:
         return services.Rules(self.allowed_images, default_provider(self.open_store.store.address))

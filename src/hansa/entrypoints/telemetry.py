@@ -15,7 +15,7 @@ def set_up_logs(settings: LogSettings) -> None:
     renderer: Any = (
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(),
-            exception_formatter=structlog.dev.plain_traceback,  # the default shows local variables, and with them secrets
+            exception_formatter=structlog.dev.plain_traceback,  # the default shows locals, secrets too
         )
         if as_text
         else structlog.processors.JSONRenderer()

@@ -22,7 +22,7 @@ from hansa.services import (
     validation,
     wire_view,
 )
-from hansa.services.delegation import receiving
+from hansa.services.delegation import receiving, spilling
 from hansa.services.delegation.following import Follower
 from hansa.services.delegation.handover import Delegator
 from hansa.services.dispatch import Dispatcher
@@ -160,6 +160,7 @@ __all__ = [
     "receiving",
     "replicas",
     "secret_parts",
+    "spilling",
     "split_path",
     "submission",
     "validation",

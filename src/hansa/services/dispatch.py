@@ -102,6 +102,10 @@ class Dispatcher:
     def is_held_back(self, name: str) -> bool:
         return self._queue.is_paused(name)
 
+    def fits_now(self, cpu: int, memory: int) -> bool:
+        free = self._admission.ledger.free
+        return cpu <= free.cpu and memory <= free.memory
+
     def used_by(self, owner: str) -> Needs:
         """What an owner's running jobs hold together."""
         mine = [held for held in self._held.values() if held.owner == owner]

@@ -1,6 +1,6 @@
 """From a service and an event to the order an engine carries out."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from hansa.kernel import quantities
 from hansa.kernel.errors import Invalid
@@ -20,7 +20,9 @@ def make(
     *,
     seconds: float | None = None,
     may_publish: Callable[[], Awaitable[bool]] | None = None,
+    store: Mapping[str, str] | None = None,
 ) -> RunOrder:
+    """`store` is where the data of a run for another cluster lives, with its keys."""
     service = record.service
     secrets = room.records.secrets(service.name)
     cpu, memory = validation.needs(service)
@@ -31,8 +33,9 @@ def make(
         for ident, config in by_id.items()
     }
     receipt = room.receipts.get(name)
-    if receipt is not None and receipt.store:
-        providers["minio.default"] = dict(receipt.store)  # a replica's data lives at its origin
+    home = store or (receipt.store if receipt is not None else None)
+    if home:
+        providers["minio.default"] = dict(home)  # a replica's data lives at its origin
     return RunOrder(
         name=name,
         service=service,

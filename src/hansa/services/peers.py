@@ -152,6 +152,10 @@ class Peer(Protocol):
         """Returns when the peer accepted it (201). The same job twice is one job there. Nothing is tried twice."""
         ...
 
+    async def run(self, job: Handover, credentials: Credentials, timeout: float) -> tuple[bytes, bool]:
+        """A synchronous run there: what it answered, and whether the script ended well."""
+        ...
+
     async def storage_keys(self, credentials: Credentials) -> tuple[StoreAddress, Keys]:
         """The caller's keys for the peer's store (`/system/config`)."""
         ...

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hansa.kernel.clock import Clock
 from hansa.services.delegation.ledger import Delegations, Receipts
@@ -16,6 +16,9 @@ from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, Services, 
 from hansa.services.service import Service
 from hansa.services.validation import Rules
 from hansa.storage import Buckets, Keys, ObjectStore, People, Volumes
+
+if TYPE_CHECKING:
+    from hansa.services.delegation.spilling import Spilled
 
 
 class Keyring(Protocol):
@@ -98,6 +101,7 @@ class Room:
     store_keys: Callable[[str, str], Awaitable[Keys]]  # of a service's job and its owner, for the cluster that runs it
     check_store: Callable[[Mapping[str, str]], Awaitable[None]]  # raises if a foreign store cannot be reached
     webhook: "Webhook | None" = None
+    spilled: dict[str, "Spilled"] = field(default_factory=dict)  # synchronous runs under way at members
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     @asynccontextmanager

@@ -4,7 +4,7 @@ A job that was accepted is in the database before the caller hears of it. The sa
 """
 
 import uuid
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from hansa.identity import Caller, access
@@ -14,7 +14,7 @@ from hansa.services import creation, events, orders, validation
 from hansa.services.delegation import Parcel, receiving
 from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
-from hansa.services.ports import Invocation, Record, Reply, Waiting
+from hansa.services.ports import Invocation, Record, Reply, RunOrder, Waiting
 from hansa.services.room import Room
 
 
@@ -91,14 +91,28 @@ async def submit_upload(
     return job
 
 
-async def run(room: Room, caller: Caller, name: str, body: bytes) -> Reply:
-    """A synchronous run: the answer is the script's output."""
+async def run(
+    room: Room,
+    caller: Caller,
+    name: str,
+    body: bytes,
+    *,
+    parcel: Parcel | None = None,
+    spill: Callable[[Record, RunOrder, str], Awaitable[Reply | None]] | None = None,
+) -> Reply:
+    """A synchronous run: the answer is the script's output. With a `parcel` another cluster asks; otherwise `spill`
+    may have a member answer when there is no room here."""
     record = invocable(room, caller, name)
     given = events.interpret(body)
-    if isinstance(given, events.ObjectInput) and given.provider == "default":
+    store = await receiving.origin_store(room, record.service, parcel) if parcel is not None else {}
+    if isinstance(given, events.ObjectInput) and given.provider == "default" and not store:
         _check_input(room, caller, given)
-    order = orders.make(room, record, f"run-{uuid.uuid4().hex}", body, seconds=room.limits.run_limit)
+    order = orders.make(room, record, f"run-{uuid.uuid4().hex}", body, seconds=room.limits.run_limit, store=store)
     never = room.dispatcher.never_fits(order.cpu, order.memory)
+    if parcel is None and spill is not None and (never or not room.dispatcher.fits_now(order.cpu, order.memory)):
+        answered = await spill(record, order, caller.uid)
+        if answered is not None:
+            return answered
     if never:
         raise RunFailed(f"service {name} can never run here: {never}", hint="lower its cpu or memory")
     return await room.sync_host.invoke(order)

@@ -23,6 +23,8 @@ class Limits:
     """Bytes of one page of jobs."""
     log_answer: int = 32 * 2**20
     """Bytes of one job's log with its timestamps."""
+    run_answer: int = 64 * 2**20
+    """Bytes a synchronous run may answer."""
     error_answer: int = 64 * 1024
     """Bytes read of an answer that says no; a longer one is not quoted."""
     pages: int = 50

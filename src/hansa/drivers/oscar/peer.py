@@ -150,6 +150,19 @@ class OscarPeer:
         secrets = (job.permit, *job.headers.values())
         _good(await self._ask("POST", "job", job.service, headers=sent, content=job.body, secrets=secrets), 201)
 
+    async def run(self, job: peers.Handover, credentials: peers.Credentials, timeout: float) -> tuple[bytes, bool]:
+        answer = await self._ask(
+            *("POST", "run", job.service),
+            headers=headers.of_handover(job, credentials),
+            content=job.body,
+            timeout=timeout,
+            most=self._limits.run_answer,
+            secrets=(job.permit, *job.headers.values()),
+        )
+        if answer.status == 502:  # how a manager tells that the script itself failed
+            return answer.body, False
+        return _good(answer, 200).body, True
+
     async def storage_keys(self, credentials: peers.Credentials) -> tuple[StoreAddress, Keys]:
         return tidings.storage(_good(await self._ask("GET", "system", "config", credentials=credentials), 200))
 

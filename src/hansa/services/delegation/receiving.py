@@ -60,14 +60,14 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
         raise NeverFits(f"{room.cluster_id} can never run it: {never}")
     named = service.clusters.get(parcel.origin)
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
-    store = await _origin_store(room, service, parcel)
+    store = await origin_store(room, service, parcel)
     receipt = Receipt(
         parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
     )
     await room.receipts.add(receipt)
 
 
-async def _origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str, str]:
+async def origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str, str]:
     """Keys of the store where the federation keeps its data: with the user's own token from the origin's
     configuration, else with the permit from whoever handed us the job. Our own store needs none."""
     default = service.storage_providers.get("minio", {}).get("default", {})
@@ -198,14 +198,19 @@ async def publish(room: Room, job: str, permit: str) -> bool:
 
 async def storage(room: Room, job: str, permit: str) -> dict[str, str]:
     """At the origin: the store of this job's data, with the keys of the user it belongs to."""
-    await _delegation(room, job, permit)
-    receipt = room.receipts.get(job)
-    if receipt is not None and receipt.store:
-        return dict(receipt.store)
-    found = await room.jobs.get(job)
-    if found is None:
-        raise NoSuchDelegation(f"job {job} is gone")
-    address, keys = room.store.address, await room.store_keys(found.service, found.owner)
+    spilled = room.spilled.get(job)
+    if spilled is not None and same_secret(permit, spilled.permit):
+        service, owner = spilled.service, spilled.owner
+    else:
+        await _delegation(room, job, permit)
+        receipt = room.receipts.get(job)
+        if receipt is not None and receipt.store:
+            return dict(receipt.store)
+        found = await room.jobs.get(job)
+        if found is None:
+            raise NoSuchDelegation(f"job {job} is gone")
+        service, owner = found.service, found.owner
+    address, keys = room.store.address, await room.store_keys(service, owner)
     return {
         "endpoint": address.endpoint,
         "region": address.region,

@@ -103,7 +103,9 @@ async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
     noted = _invocation(request, "sync", service, caller.uid)
     status = 503
     try:
-        reply = await submission.run(app.room, caller, service, body)
+        job = request.headers.get("x-delegated-job-id", "").strip()
+        parcel = _parcel(request, job)
+        reply = await submission.run(app.room, caller, service, body, parcel=parcel, spill=app.spill)
         status = 200 if reply.exit_code == 0 else 502
         headers = {} if reply.exit_code is None else {"X-Hansa-Exit-Code": str(reply.exit_code)}
         return Response(
