@@ -98,6 +98,7 @@ class Room:
     store_keys: Callable[[str, str], Awaitable[Keys]]  # of a service's job and its owner, for the cluster that runs it
     check_store: Callable[[Mapping[str, str]], Awaitable[None]]  # raises if a foreign store cannot be reached
     webhook: "Webhook | None" = None
+    being_undone: set[str] = field(default_factory=set)  # operations somebody takes back just now
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     @asynccontextmanager
