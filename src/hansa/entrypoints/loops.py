@@ -65,7 +65,7 @@ async def running(app: App) -> AsyncIterator[None]:
             if waited >= app.settings.federation.repair_every:
                 await replicas.repair(app.room)
                 waited = 0.0
-            pause = _OPERATION_EVERY if open_operations else _REPLICAS_EVERY
+            pause = _OPERATION_EVERY if open_operations else min(_REPLICAS_EVERY, app.settings.federation.repair_every)
             await asyncio.sleep(pause)
             waited += pause
 

@@ -28,7 +28,11 @@ class MembersRequest(Struct, frozen=True, kw_only=True):
 
 
 def identity(member: Member) -> tuple[str, str, str]:
-    return member.type.lower(), member.cluster_id, member.service_name
+    """Type, cluster and service; an endpoint that names neither is known by its address."""
+    kind = member.type.lower()
+    if kind == "endpoint" and not member.cluster_id and not member.service_name:
+        return kind, "", member.url
+    return kind, member.cluster_id, member.service_name
 
 
 def added(members: tuple[Member, ...], fresh: tuple[Member, ...]) -> tuple[Member, ...]:
@@ -43,6 +47,8 @@ def updated(members: tuple[Member, ...], request: MembersRequest) -> tuple[Membe
     if len(olds) != len(news):
         raise BadService("members and update must have as many entries", hint="pair each member with its new form")
     by_old = {identity(old): new for old, new in zip(olds, news, strict=True)}
+    if len(by_old) != len(olds):
+        raise BadService("a member is named twice", hint="give each member one new form")
     missing = set(by_old) - {identity(member) for member in members}
     if missing:
         raise BadService("no such member: " + ", ".join("/".join(one) for one in sorted(missing)))
@@ -70,8 +76,8 @@ async def change(
     never lose each other; a member that cannot be reached is told later."""
     record = reading.owned(room, caller, name)
     service = record.service
-    if service.is_worker and service.federation is not None and service.federation.topology == "mesh":
-        return await _ask_coordinator(room, service, request, verb, authorization)
+    if service.is_worker:
+        return await _ask_coordinator(room, service, _below(service, request, verb), verb, authorization)
     async with room.changing(name):
         record = reading.owned(room, caller, name)
         before = record.service.federation.members if record.service.federation else ()
@@ -79,10 +85,33 @@ async def change(
     after = record.service.federation
     assert after is not None
     failures = await replicas.spread(room, record, authorization)
-    if verb == "remove" and request.delete:
-        gone = [member for member in before if member not in after.members]
-        failures += await replicas.remove_workers(room, record, gone, authorization)
+    if request.delete and verb != "add":
+        failures += await _remove_workers_of(room, record, before, authorization)
     return Changed(after.topology, after.members, tuple(failures))
+
+
+async def _remove_workers_of(
+    room: Room, record: Record, before: tuple[Member, ...], authorization: str
+) -> list[Failure]:
+    """Of those that are no members any more, also not by a change that came after this one."""
+    async with replicas.at_members(room, record.service.name):
+        current = room.records.get(record.service.name)
+        if current is None or current.phase != "ready":
+            return []  # deleted meanwhile, and its workers with it
+        kept = {identity(member) for member in (current.service.federation or Federation()).members}
+        gone = [member for member in before if identity(member) not in kept]
+        return await replicas.remove_workers(room, record, gone, authorization)
+
+
+def _below(service: Service, request: MembersRequest, verb: Verb) -> MembersRequest:
+    """What is added at an inner member of a tree hangs on that member."""
+    if verb != "add" or service.federation is None or service.federation.topology != "tree":
+        return request
+    parent = f"{service.cluster_id}/{service.name}"
+    members = tuple(
+        msgspec.structs.replace(one, parent=parent) if one.parent is msgspec.UNSET else one for one in request.members
+    )
+    return msgspec.structs.replace(request, members=members)
 
 
 async def _save(room: Room, record: Record, request: MembersRequest, verb: Verb) -> Record:
@@ -120,7 +149,7 @@ async def _save(room: Room, record: Record, request: MembersRequest, verb: Verb)
 async def _ask_coordinator(
     room: Room, service: Service, request: MembersRequest, verb: Verb, authorization: str
 ) -> Changed:
-    """A mesh has one list, and its coordinator keeps it."""
+    """A federation has one list, and its coordinator keeps it."""
     origin, name = service.annotations.get(ORIGIN_CLUSTER, ""), service.annotations.get(ORIGIN_SERVICE, "")
     named = service.clusters.get(origin)
     peer = room.peers.find(origin, named.endpoint if named else "")

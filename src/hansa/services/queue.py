@@ -4,7 +4,7 @@ A user who used up their quota waits without holding up the others; a job that d
 holds up all behind it, so that a large job is never passed by for ever. Pure.
 """
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -15,38 +15,41 @@ from hansa.services.ports import Waiting
 class Queue:
     """Pending jobs, one line for each owner; a ticket keeps the overall order."""
 
-    _lines: dict[str, deque[tuple[int, Waiting]]] = field(default_factory=dict)
-    _known: set[str] = field(default_factory=set)
+    # ordered dicts, for a plain one gets slow when its first key is taken again and again
+    _lines: dict[str, OrderedDict[str, Waiting]] = field(default_factory=dict)
+    _elsewhere: OrderedDict[str, Waiting] = field(default_factory=OrderedDict)
+    _tickets: dict[str, int] = field(default_factory=dict)
     _paused: set[str] = field(default_factory=set)
-    _elsewhere: dict[str, Waiting] = field(default_factory=dict)
     _ticket: int = 0
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._tickets)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._known
+        return name in self._tickets
 
     def add(self, waiting: Waiting, *, elsewhere: bool = False) -> None:
         """`elsewhere`: too large for this cluster, it waits for a member to take it and holds nobody up."""
-        if waiting.name in self._known:
+        if waiting.name in self._tickets:
             return
-        if elsewhere:
-            self._elsewhere[waiting.name] = waiting
         self._ticket += 1
-        self._known.add(waiting.name)
-        self._lines.setdefault(waiting.owner, deque()).append((self._ticket, waiting))
+        self._tickets[waiting.name] = self._ticket
+        line = self._elsewhere if elsewhere else self._lines.setdefault(waiting.owner, OrderedDict())
+        line[waiting.name] = waiting
 
     def extend(self, many: Iterable[Waiting]) -> None:
         for waiting in many:
             self.add(waiting)
 
     def remove(self, name: str) -> bool:
-        """Forgotten lazily: the line skips it when its turn comes."""
-        if name not in self._known:
+        if self._tickets.pop(name, None) is None:
             return False
-        self._known.discard(name)
-        self._elsewhere.pop(name, None)
+        if self._elsewhere.pop(name, None) is None:
+            for owner, line in self._lines.items():
+                if line.pop(name, None) is not None:
+                    if not line:
+                        del self._lines[owner]
+                    break
         return True
 
     def only_elsewhere(self) -> list[Waiting]:
@@ -54,7 +57,7 @@ class Queue:
 
     def pause(self, name: str) -> bool:
         """It keeps its place but is not taken; False if it does not wait (any more)."""
-        if name not in self._known or name in self._paused:
+        if name not in self._tickets or name in self._paused:
             return False
         self._paused.add(name)
         return True
@@ -67,33 +70,22 @@ class Queue:
 
     def snapshot(self) -> list[Waiting]:
         """All that wait and are not paused, in order."""
-        everything = [entry for line in self._lines.values() for entry in line]
-        return [
-            waiting
-            for _, waiting in sorted(everything, key=lambda entry: entry[0])
-            if waiting.name in self._known and waiting.name not in self._paused
-        ]
+        everything = [one for line in (*self._lines.values(), self._elsewhere) for one in line.values()]
+        everything.sort(key=lambda waiting: self._tickets[waiting.name])
+        return [waiting for waiting in everything if waiting.name not in self._paused]
 
     def take(self, within_quota: Callable[[Waiting], bool], hold: Callable[[Waiting], bool]) -> Waiting | None:
         """The next job to start, already held, or None if nothing can start now."""
-        heads: list[tuple[int, Waiting]] = []
-        for owner in list(self._lines):
-            line = self._lines[owner]
-            while line and line[0][1].name not in self._known:
-                line.popleft()
-            if not line:
-                del self._lines[owner]
-                continue
-            if (head := next((entry for entry in line if self._may_be_taken(entry[1].name)), None)) is not None:
-                heads.append(head)
-        for _ticket, waiting in sorted(heads, key=lambda head: head[0]):
+        heads = [
+            head
+            for line in self._lines.values()
+            if (head := next((one for one in line.values() if one.name not in self._paused), None)) is not None
+        ]
+        for waiting in sorted(heads, key=lambda head: self._tickets[head.name]):
             if not within_quota(waiting):
                 continue
             if not hold(waiting):
                 return None
-            self._known.discard(waiting.name)  # its entry goes when the line gets there
+            self.remove(waiting.name)
             return waiting
         return None
-
-    def _may_be_taken(self, name: str) -> bool:
-        return name in self._known and name not in self._paused and name not in self._elsewhere

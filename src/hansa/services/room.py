@@ -102,6 +102,7 @@ class Room:
     check_store: Callable[[Mapping[str, str]], Awaitable[None]]  # raises if a foreign store cannot be reached
     webhook: "Webhook | None" = None
     spilled: dict[str, "Spilled"] = field(default_factory=dict)  # synchronous runs under way at members
+    being_undone: set[str] = field(default_factory=set)  # operations somebody takes back just now
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     @asynccontextmanager

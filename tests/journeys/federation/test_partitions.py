@@ -77,7 +77,7 @@ def sever(net: Network, chance: random.Random) -> str:
 def test_one_visible_output_and_no_lost_job(islands: Federation, net: Network, service: str, seed: int) -> None:
     chance = random.Random(seed)
     alice = islands.user("alice", "lubeck")
-    tags = [f"s{seed}j{number}" for number in range(3)]
+    tags = [f"seed-{seed}-job-{number}" for number in range(3)]  # with dashes: no base64
     jobs = {tag: submit(alice, service, tag.encode()) for tag in tags}
     if chance.random() < 0.5:  # during the run; otherwise during the hand-over
         first = jobs[tags[0]]
@@ -90,7 +90,7 @@ def test_one_visible_output_and_no_lost_job(islands: Federation, net: Network, s
     assert {tag: one["status"] for tag, one in told.items()} == dict.fromkeys(tags, "Succeeded"), (happened, told)
     for cluster, worker in (("visby", f"{service}-v"), ("riga", f"{service}-r")):
         eventually(lambda c=cluster, w=worker: nothing_runs(islands.user("alice", c), w), what=f"rest at {cluster}")
-    seen = outputs(islands, alice, service, f"out/s{seed}j")
+    seen = outputs(islands, alice, service, f"out/seed-{seed}-")
     for tag, one in told.items():
         mine = [content for key, content in seen.items() if key.startswith(f"out/{tag}.")]
         assert len(mine) == 1, (happened, tag, seen, one)
@@ -105,7 +105,7 @@ def nothing_runs(client: httpx.Client, service: str) -> bool:
 
 def test_a_member_that_stays_away_loses_its_job_to_another(islands: Federation, net: Network, service: str) -> None:
     alice = islands.user("alice", "lubeck")
-    job = submit(alice, service, b"exile")
+    job = submit(alice, service, b"the-exile")
     eventually(lambda: story_of(alice, job)["phase"] == "away", what="away")
     where = story_of(alice, job)["delegation"]["cluster_id"]
     net.cut(where)
@@ -116,7 +116,7 @@ def test_a_member_that_stays_away_loses_its_job_to_another(islands: Federation, 
     worker = f"{service}-{where[0]}"
     there = islands.user("alice", where)
     eventually(lambda: nothing_runs(there, worker), what="the exile's end")
-    assert len(outputs(islands, alice, service, "out/exile.")) == 1
+    assert len(outputs(islands, alice, service, "out/the-exile.")) == 1
     assert story_of(there, job)["status"] == "Failed"  # and says why
     assert "another" in story_of(there, job)["reason"]
 

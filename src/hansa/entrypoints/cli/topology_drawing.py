@@ -13,7 +13,10 @@ def draw(
     below: dict[str, list[Mapping[str, Any]]] = {}
     for member in members:
         below.setdefault(_parent(member, members), []).append(member)
-    _branch(below, "", "", lines, state, set())
+    drawn: set[str] = set()
+    _branch(below, "", "", lines, state, drawn)
+    if lost := [member for member in members if key(member) not in drawn]:  # in a ring: below nobody
+        _branch({"": lost}, "", "", lines, state, drawn)
     return "\n".join(lines)
 
 
@@ -40,13 +43,10 @@ def _branch(
     state: Mapping[str, Mapping[str, Any]],
     drawn: set[str],
 ) -> None:
-    here = below.get(parent, [])
-    for index, member in enumerate(here):
+    here = {key(member): member for member in below.get(parent, []) if key(member) not in drawn}
+    drawn.update(here)  # a ring somebody stored elsewhere must not draw for ever
+    for index, (name, member) in enumerate(here.items()):
         last = index == len(here) - 1
-        name = key(member)
-        if name in drawn:
-            continue  # a ring somebody stored elsewhere must not draw for ever
-        drawn.add(name)
         lines.append(f"{indent}{'└─' if last else '├─'} {name}{_beside(member, state.get(name))}")
         _branch(below, name, indent + ("   " if last else "│  "), lines, state, drawn)
 

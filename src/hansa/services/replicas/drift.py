@@ -13,6 +13,7 @@ from hansa.services.room import Room
 from hansa.services.service import Member, Service
 
 _log = structlog.get_logger("hansa.replicas")
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ async def look(room: Room, record: Record, caller_authorization: str = "") -> li
 
 async def _look_at(room: Room, record: Record, member: Member, caller_authorization: str) -> MemberState:
     service = record.service
-    wanted = expansion.fingerprint(service)
+    wanted = expansion.fingerprint(service, room.records.secrets(service.name))
     try:
         peer = expansion.peer_of(room, service, member.cluster_id)
         known = await room.keyring.credentials(service, member.cluster_id, caller=caller_authorization)
@@ -72,18 +73,21 @@ async def _look_at(room: Room, record: Record, member: Member, caller_authorizat
 
 async def repair(room: Room) -> int:
     """One pass over all coordinators here; returns how many members were brought up to date."""
-    repaired = 0
-    for record in room.records.all():
-        if record.phase != "ready" or not creating.expands(record.service) or not _may_be_repaired(record.service):
-            continue
+    turns = asyncio.Semaphore(_AT_ONCE)  # one whose member hangs does not hold up all the others
+    ours = [one for one in room.records.all() if one.phase == "ready" and _may_be_repaired(one.service)]
+    return sum(await asyncio.gather(*(_repair_one(room, record, turns) for record in ours)))
+
+
+async def _repair_one(room: Room, record: Record, turns: asyncio.Semaphore) -> int:
+    async with turns:
         behind = frozenset(one.key for one in await look(room, record) if one.reachable and not one.in_sync)
-        if behind:
-            failures = await spreading.spread(room, record, "", behind)
-            repaired += len(behind) - len(failures)
-            for failure in failures:
-                _log.warning("not repaired", service=record.service.name, member=failure.member, why=failure.reason)
-    return repaired
+        if not behind:
+            return 0
+        failures = await spreading.spread(room, record, "", behind)
+        for failure in failures:
+            _log.warning("not repaired", service=record.service.name, member=failure.member, why=failure.reason)
+        return len(behind) - len(failures)
 
 
 def _may_be_repaired(service: Service) -> bool:
-    return service.federation is not None and service.federation.topology != "none"
+    return creating.expands(service) and service.federation is not None and service.federation.topology != "none"

@@ -27,6 +27,8 @@ from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SER
 T = TypeVar("T")
 _log = structlog.get_logger("hansa.replicas")
 _REFUSED_US = (401, 403)
+_LONGEST_PAUSE, _PAUSE_SHARE = 60.0, 0.2  # seconds between tries, by how long it has been tried
+ORIGIN = "origin"  # among what an operation keeps: the cluster id its workers are marked with
 
 
 class FederationFailed(errors.HansaError):
@@ -47,10 +49,12 @@ class Failure:
     reason: str
 
 
-def fingerprint(service: Service) -> str:
-    """Changes whenever a worker would have to change."""
+def fingerprint(service: Service, secrets: Mapping[str, str]) -> str:
+    """Changes whenever a worker would have to change, for a new secret too. It is shown to whoever sees the service;
+    the token in it, which they do not see, keeps them from trying out secrets."""
     bare = msgspec.structs.replace(service, labels={}, owner="", namespace="", vo="")
-    return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()[:16]
+    parts = msgspec.json.encode((bare, sorted(secrets.items())))
+    return hashlib.sha256(parts).hexdigest()[:16]
 
 
 async def begin(room: Room, record: Record, caller_authorization: str) -> Operation:
@@ -91,12 +95,12 @@ async def _probe_one(
 
 async def apply(room: Room, record: Record, operation: Operation, caller_authorization: str) -> Operation:
     """Every member has its worker when this returns; raises `FederationFailed` naming every member that has not."""
-    service = record.service
+    service, secrets = record.service, room.records.secrets(record.service.name)
     workers = topology.expand(
         service,
-        room.records.secrets(service.name),
+        secrets,
         operation=operation.id,
-        fingerprint=fingerprint(service),
+        fingerprint=fingerprint(service, secrets),
         own_endpoint=room.own_endpoint,
     )
     planning = _Planning(room, operation)
@@ -165,8 +169,19 @@ def _is_worker_of(definition: dict[str, Any], cluster_id: str, service: str) -> 
     )
 
 
-async def undo(room: Room, operation: Operation) -> Operation:
-    """Puts every touched member back; returns the operation with what is done and what is still to do."""
+async def undo(room: Room, operation: Operation, spared: frozenset[str] = frozenset()) -> Operation:
+    """Puts every touched member back, except those `spared`; returns the operation with what is done and what is still
+    to do. Two at a time would undo each other's notes, so a second caller gets it back as it is."""
+    if operation.id in room.being_undone:
+        return operation
+    room.being_undone.add(operation.id)
+    try:
+        return await _undo(room, operation, spared)
+    finally:
+        room.being_undone.discard(operation.id)
+
+
+async def _undo(room: Room, operation: Operation, spared: frozenset[str]) -> Operation:
     if operation.state == "applying":
         fresh = replace(operation, state="undoing", updated=room.clock.now())
         if not await room.operations.save(fresh, expected="applying"):
@@ -175,8 +190,8 @@ async def undo(room: Room, operation: Operation) -> Operation:
                 return current or operation
             fresh = current
         operation = fresh
-    results = await asyncio.gather(*(_undo_one(room, operation, one) for one in operation.plan))
-    plan = tuple(results)
+    left = [replace(one, undone=True) if one.key in spared else one for one in operation.plan]
+    plan = tuple(await asyncio.gather(*(_undo_one(room, operation, one) for one in left)))
     done = all(one.undone for one in plan)
     state: State = "undone" if done else "undoing"
     kept = {} if done else operation.kept  # credentials stay no longer than they are needed
@@ -202,7 +217,7 @@ async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touch
     if present is None:
         return
     if operation.kind == "remove":
-        ours = _is_worker_of(present, room.cluster_id, operation.subject)
+        ours = _is_worker_of(present, operation.kept.get(ORIGIN) or room.cluster_id, operation.subject)
     else:
         ours = (present.get("annotations") or {}).get(topology.OPERATION) == operation.id
     if not ours:
@@ -214,18 +229,42 @@ async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touch
 
 
 async def recover(room: Room, before: float) -> int:
-    """Takes back what a crash cut short; returns how many operations are still open. `before` is when this manager
-    started: an older operation that is still being applied has nobody who works on it."""
-    still_open = 0
-    for operation in await room.operations.open():
-        if operation.state == "applying" and operation.created >= before:
-            continue
-        after = await undo(room, operation)
-        if after.state == "undone":
-            _log.info("taken back", operation=operation.id, service=operation.subject)
-        elif after.state == "undoing":
-            still_open += 1
-    return still_open
+    """Takes back what a crash cut short and removes workers that were out of reach; returns how many operations are
+    still open. `before` is when this manager started: an older operation that is still being applied has nobody who
+    works on it."""
+    outcomes = await asyncio.gather(
+        *(_recover_one(room, operation, before) for operation in await room.operations.open()), return_exceptions=True
+    )
+    for outcome in outcomes:
+        if isinstance(outcome, HansaError):
+            _log.warning("not taken back yet", error=outcome.message)
+        elif isinstance(outcome, BaseException):
+            raise outcome
+    return sum(outcome is not True for outcome in outcomes)
+
+
+async def _recover_one(room: Room, operation: Operation, before: float) -> bool:
+    """Whether there is nothing left to do."""
+    if operation.state == "applying" and operation.created >= before:
+        return True  # the request that began it is still at work
+    pause = min(_LONGEST_PAUSE, _PAUSE_SHARE * (operation.updated - operation.created))
+    if operation.updated >= before and room.clock.now() - operation.updated < pause:
+        return False
+    after = await undo(room, operation, await _members_again(room, operation))
+    if after.state == "undone":
+        _log.info("taken back", operation=operation.id, service=operation.subject)
+    return after.state != "undoing"
+
+
+async def _members_again(room: Room, operation: Operation) -> frozenset[str]:
+    """Those of a removal that could not be reached until they were members again: their workers stay."""
+    if operation.kind != "remove":
+        return frozenset()
+    async with room.changing(operation.subject):  # a delete under way removes its members' workers itself
+        record = room.records.get(operation.subject)
+    if record is None or record.phase != "ready":
+        return frozenset()
+    return frozenset(member.key for member in topology.oscar_members(record.service.federation))
 
 
 def peer_of(room: Room, origin: Service, cluster_id: str) -> Peer:

@@ -5,6 +5,7 @@ up to date by the next pass of `drift`. Healthy members are never harmed by a si
 """
 
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 
 from hansa.services.operation import Operation, Touched, new_id
 from hansa.services.peers import Credentials, UntrustedCluster
@@ -19,23 +20,34 @@ from hansa.services.service import Member, Service
 async def spread(
     room: Room, record: Record, caller_authorization: str, only: frozenset[str] | None = None
 ) -> list[Failure]:
-    """The coordinator's definition at all its members (or those named); returns who could not be reached and why."""
-    service = record.service
-    if service.is_worker or not topology.oscar_members(service.federation):
-        return []
-    workers = topology.expand(
-        service,
-        room.records.secrets(service.name),
-        operation=f"v{record.version}",
-        fingerprint=expansion.fingerprint(service),
-        own_endpoint=room.own_endpoint,
-    )
-    chosen = [worker for worker in workers if only is None or worker.member.key in only]
-    return await expansion.each(
-        chosen,
-        lambda worker: _put(room, service, worker, caller_authorization),
-        lambda worker: worker.member.key,
-    )
+    """The coordinator's definition at all its members (or those named); returns who could not be reached and why. What
+    is brought is the definition of the moment: one that came later may have been brought before."""
+    async with at_members(room, record.service.name):
+        current = room.records.get(record.service.name)
+        if current is None or current.phase != "ready" or current.created != record.created:
+            return []
+        service, secrets = current.service, room.records.secrets(current.service.name)
+        if service.is_worker or not topology.oscar_members(service.federation):
+            return []
+        workers = topology.expand(
+            service,
+            secrets,
+            operation=f"v{current.version}",
+            fingerprint=expansion.fingerprint(service, secrets),
+            own_endpoint=room.own_endpoint,
+        )
+        chosen = [worker for worker in workers if only is None or worker.member.key in only]
+        return await expansion.each(
+            chosen,
+            lambda worker: _put(room, service, worker, caller_authorization),
+            lambda worker: worker.member.key,
+        )
+
+
+def at_members(room: Room, service: str) -> AbstractAsyncContextManager[None]:
+    """One at a time brings a service to its members or takes it away: else a definition on its way could come after
+    the one that followed it, or a worker be made again that was just removed."""
+    return room.changing(f"{service} at its members")
 
 
 async def _put(room: Room, origin: Service, worker: Worker, caller_authorization: str) -> None:
