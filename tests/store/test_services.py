@@ -1,5 +1,8 @@
 """Services are kept with their secrets sealed, and a change never overwrites another unseen."""
 
+import asyncio
+import time
+from collections.abc import Awaitable
 from dataclasses import replace
 
 import msgspec
@@ -8,7 +11,7 @@ import sqlalchemy as sa
 
 from hansa.identity import Vault
 from hansa.services import Record, Service, ServiceBusy, ServiceExists
-from hansa.store import Database, ServiceStore
+from hansa.store import Database, DatabaseDown, ServiceStore, make_engine, schema
 
 
 def record(name: str = "gray") -> Record:
@@ -57,3 +60,30 @@ async def test_the_slower_of_two_changes_is_told(database: Database) -> None:
     assert kept.service.cpu == "1"
     await store.remove("gray")
     assert store.get("gray") is None
+
+
+async def lost_answer(database: Database, change: Awaitable[object]) -> None:
+    """The change is committed, but so late that whoever asked for it was told that the database is away."""
+    told = await asyncio.gather(database.write(lambda c: time.sleep(0.5)), change, return_exceptions=True)
+    assert [type(one) for one in told] == [DatabaseDown, DatabaseDown]
+    await asyncio.sleep(0.5)
+
+
+async def test_a_change_whose_answer_got_lost_can_be_repeated(database_url: str) -> None:
+    engine = make_engine(database_url)
+    schema.upgrade(engine)
+    database = Database(engine, patience=0.2)
+    database.start()
+    try:
+        store = ServiceStore(database, Vault([Vault.new_key()]))
+        await lost_answer(database, store.add(record(), {}))
+        assert store.get("gray") is None
+        await store.add(record(), {})
+        changed = replace(record(), service=msgspec.structs.replace(record().service, cpu="1"))
+        await lost_answer(database, store.replace(changed, {}, 1))
+        assert (await store.replace(changed, {}, 1)).version == 2
+        fresh = ServiceStore(database, Vault([Vault.new_key()]))
+        await fresh.load()
+        assert fresh.get("gray") == store.get("gray")
+    finally:
+        await database.close()
