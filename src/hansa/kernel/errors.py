@@ -17,6 +17,7 @@ class Kind(Enum):
     NOT_FOUND = "not-found"
     CONFLICT = "conflict"
     TOO_LARGE = "too-large"
+    TOO_SLOW = "too-slow"  # the caller, not we
     UNAVAILABLE = "unavailable"  # a part we need is not there now; trying again may help
     INTERNAL = "internal"
 

@@ -17,6 +17,7 @@ STATUS = {
     Kind.NOT_FOUND: 404,
     Kind.CONFLICT: 409,
     Kind.TOO_LARGE: 413,
+    Kind.TOO_SLOW: 408,
     Kind.UNAVAILABLE: 503,
     Kind.INTERNAL: 500,
 }
