@@ -24,6 +24,7 @@ _KINDS = {
     "not-found": "there is no such thing, or the caller may not know of it",
     "conflict": "it contradicts what exists",
     "too-large": "it is larger than accepted",
+    "too-slow": "it did not arrive in time",
     "bad-gateway": "another system that had to take part failed",
     "unavailable": "a part is not there now; `Retry-After` says when to try again",
     "internal": "Hansa or a part of it failed",

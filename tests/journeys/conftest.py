@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from journeys.bad_input import Victim
+from journeys.waiting import ended_jobs
 from real.identity_provider import IdentityProvider
 from real.manager import Manager
 
@@ -77,3 +79,19 @@ def make_service(admin: httpx.Client, fresh_name: FreshName) -> Iterator[MakeSer
     yield make
     for name in made:
         assert admin.delete(f"/system/services/{name}").status_code in (204, 404)
+
+
+@pytest.fixture(scope="module")
+def victim(manager: Manager, person: Person) -> Iterator[Victim]:
+    """A service, a bucket, a volume and an ended job of alice's, for those who try to break them."""
+    alice, number = person("alice"), next(_numbers)
+    name = f"victim-{number}"
+    definition = {"name": name, "image": "debian", "memory": "64Mi", "script": "echo fine"}
+    assert alice.post("/system/services", json=definition).status_code == 201
+    assert alice.post("/system/buckets", json={"bucket_name": f"{name}-own"}).status_code == 201
+    assert alice.post("/system/volumes", json={"name": name, "size": "1Gi"}).status_code == 201
+    job = alice.post(f"/job/{name}").headers["x-hansa-job"]
+    ended_jobs(alice, name, 1)
+    yield Victim(service=name, bucket=f"{name}-own", volume=name, job=job)
+    for path in (f"services/{name}", f"buckets/{name}-own", f"volumes/{name}"):
+        assert alice.delete(f"/system/{path}").status_code == 204

@@ -185,7 +185,6 @@ def test_a_services_bucket_is_changed_through_its_service(make_service: MakeServ
     assert alice.put("/system/buckets", json={"bucket_name": name, "visibility": "public"}).status_code == 403
 
 
-@pytest.mark.xfail(strict=True, reason="a service's buckets stay private whatever the service's visibility")
 def test_a_services_bucket_is_shared_like_its_service(
     make_service: MakeService, alice: httpx.Client, bob: httpx.Client, dora: httpx.Client
 ) -> None:

@@ -263,19 +263,11 @@ def test_the_execution_log_tells_of_jobs_and_runs(
     assert f" | POST /job/{name} | alice@test" in job["raw"]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest) -> str:
-    if request.param == "sqlite":
-        return ""
-    postgres: Database = request.getfixturevalue("postgres_database")
-    return postgres.url
-
-
 def test_nothing_accepted_is_lost_when_the_manager_dies(
-    start_manager: StartManager, sign_in_provider: IdentityProvider, database: str
+    start_manager: StartManager, sign_in_provider: IdentityProvider, postgres_database: Database
 ) -> None:
-    """Services, buckets, running and waiting jobs survive SIGKILL; a job's finished output is there once."""
-    own = start_manager({**trusting(sign_in_provider), "jobs.cpu": "1"}, database=database)
+    """Services, buckets, running and waiting jobs survive SIGKILL; `faults/` tells many more such stories."""
+    own = start_manager({**trusting(sign_in_provider), "jobs.cpu": "1"}, database=postgres_database.url)
     client = own.bearer(sign_in_provider.token("alice"))
     definition = {
         "name": "lasting",

@@ -109,7 +109,7 @@ def test_keys_match_in_any_case_and_unknown_ones_are_ignored(
 def test_fields_of_older_clients_are_accepted(make_service: MakeService, alice: httpx.Client) -> None:
     name = make_service(
         alice,
-        "exec sleep 1000",
+        "true",
         replicas=[],
         rescheduler_threshold="",
         delegation="static",

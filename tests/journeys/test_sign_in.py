@@ -103,26 +103,23 @@ def test_namespaces_never_mix_users(alice: httpx.Client, bob: httpx.Client, make
     assert spaces == {"oscar-svc-alice-te", "oscar-svc-bob-test"}
 
 
-def test_without_an_issuer_only_the_admin_gets_in(
+def test_a_manager_without_settings_lets_the_admin_in_with_a_kept_password(
     start_manager: StartManager, sign_in_provider: IdentityProvider
 ) -> None:
-    own = start_manager()
-    assert own.admin.get("/system/info").status_code == 200
-    assert own.bearer(sign_in_provider.token("alice")).get("/system/info").status_code == 401
-    assert own.admin.get("/system/config").json()["config"]["oidc_groups"] == [""]
-    assert own.admin.get("/system/status").json()["oscar"]["oidc"] == {"enabled": False, "issuers": [], "groups": []}
-    assert own.admin.get("/system/services").text == "[]"
-    assert own.admin.get("/system/buckets").text == "null"
-
-
-def test_a_made_up_password_is_kept_for_the_next_start(start_manager: StartManager) -> None:
     own = start_manager({"admin.password": ""})
     kept = (own.data / "admin-password").read_text()
     assert (own.data / "admin-password").stat().st_mode & 0o077 == 0
     auth = httpx.BasicAuth("admin", kept)
-    assert own.anonymous.get("/system/info", auth=auth).status_code == 200
-    assert own.anonymous.get("/system/info", auth=httpx.BasicAuth("admin", "")).status_code == 401
+    nobody = own.anonymous
+    assert nobody.get("/system/info", auth=auth).status_code == 200
+    assert nobody.get("/system/info", auth=httpx.BasicAuth("admin", "")).status_code == 401
+    assert own.bearer(sign_in_provider.token("alice")).get("/system/info").status_code == 401
+    assert nobody.get("/system/config", auth=auth).json()["config"]["oidc_groups"] == [""]
+    shown = nobody.get("/system/status", auth=auth).json()["oscar"]["oidc"]
+    assert shown == {"enabled": False, "issuers": [], "groups": []}
+    assert nobody.get("/system/services", auth=auth).text == "[]"
+    assert nobody.get("/system/buckets", auth=auth).text == "null"
     own.kill()
     own.start()
-    assert own.anonymous.get("/system/info", auth=auth).status_code == 200
+    assert nobody.get("/system/info", auth=auth).status_code == 200
     assert kept not in own.log

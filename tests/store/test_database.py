@@ -1,12 +1,13 @@
 """One writer, group commit, clear words when the database is away."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from hansa.store import Database, DatabaseDown, make_engine, sqlite_url
+from hansa.store import Database, DatabaseDown, make_engine, schema, sqlite_url
 from hansa.store.tables import facts
 
 
@@ -54,3 +55,24 @@ async def test_after_close_writes_are_refused(tmp_path: Path) -> None:
     await database.close()
     with pytest.raises(DatabaseDown):
         await database.write(lambda c: None)
+
+
+async def test_a_database_that_hangs_is_said_in_time(database_url: str) -> None:
+    engine = make_engine(database_url)
+    schema.upgrade(engine)
+    database = Database(engine, patience=0.2)
+    database.start()
+    try:
+        hanging = asyncio.create_task(database.write(lambda c: time.sleep(0.8)))
+        await asyncio.sleep(0.05)  # the writer is busy from here on
+        with pytest.raises(DatabaseDown, match="gave no answer within"):
+            await database.write(lambda c: c.execute(put("late")) and None)
+        with pytest.raises(DatabaseDown):
+            await database.read(lambda c: time.sleep(0.8))
+        with pytest.raises(DatabaseDown):
+            await hanging
+        await asyncio.sleep(0.8)
+        # what was not begun when its caller gave up is not done behind the caller's back
+        assert await database.read(lambda c: c.execute(sa.select(facts)).all()) == []
+    finally:
+        await database.close()

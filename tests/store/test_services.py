@@ -1,5 +1,8 @@
 """Services are kept with their secrets sealed, and a change never overwrites another unseen."""
 
+import asyncio
+import time
+from collections.abc import Awaitable
 from dataclasses import replace
 
 import msgspec
@@ -7,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from hansa.identity import Vault
-from hansa.services import Record, Service, ServiceBusy, ServiceExists
-from hansa.store import Database, ServiceStore
+from hansa.services import Federation, Member, Record, Service, ServiceBusy, ServiceExists
+from hansa.store import Database, DatabaseDown, ServiceStore, make_engine, schema
 
 
 def record(name: str = "gray") -> Record:
@@ -27,10 +30,22 @@ async def test_what_was_written_is_read_after_a_restart(database: Database) -> N
 
 
 async def test_no_secret_is_readable_in_the_database(database: Database) -> None:
-    store = ServiceStore(database, Vault([Vault.new_key()]))
-    await store.add(record(), {"environment.secrets.A": "s3cret"})
+    vault = Vault([Vault.new_key()])
+    store = ServiceStore(database, vault)
+    members = (
+        Member(type="endpoint", url="https://x", headers={"X-Key": "h3ader"}),
+        Member(type="oscar", cluster_id="b"),
+    )
+    service = msgspec.structs.replace(record().service, token="t0ken", federation=Federation(members=members))
+    await store.add(replace(record(), service=service), {"environment.secrets.A": "s3cret"})
     rows = await database.read(lambda c: c.execute(sa.text("select * from services")).all())
-    assert "s3cret" not in repr(rows)
+    assert not any(word in repr(rows) for word in ("s3cret", "t0ken", "h3ader"))
+    again = ServiceStore(database, vault)
+    await again.load()
+    kept = again.get("gray")
+    assert kept is not None
+    assert kept.service == service
+    assert again.secrets("gray") == {"environment.secrets.A": "s3cret"}
 
 
 async def test_a_name_is_taken_once(database: Database) -> None:
@@ -57,3 +72,30 @@ async def test_the_slower_of_two_changes_is_told(database: Database) -> None:
     assert kept.service.cpu == "1"
     await store.remove("gray")
     assert store.get("gray") is None
+
+
+async def lost_answer(database: Database, change: Awaitable[object]) -> None:
+    """The change is committed, but so late that whoever asked for it was told that the database is away."""
+    told = await asyncio.gather(database.write(lambda c: time.sleep(0.5)), change, return_exceptions=True)
+    assert [type(one) for one in told] == [DatabaseDown, DatabaseDown]
+    await asyncio.sleep(0.5)
+
+
+async def test_a_change_whose_answer_got_lost_can_be_repeated(database_url: str) -> None:
+    engine = make_engine(database_url)
+    schema.upgrade(engine)
+    database = Database(engine, patience=0.2)
+    database.start()
+    try:
+        store = ServiceStore(database, Vault([Vault.new_key()]))
+        await lost_answer(database, store.add(record(), {}))
+        assert store.get("gray") is None
+        await store.add(record(), {})
+        changed = replace(record(), service=msgspec.structs.replace(record().service, cpu="1"))
+        await lost_answer(database, store.replace(changed, {}, 1))
+        assert (await store.replace(changed, {}, 1)).version == 2
+        fresh = ServiceStore(database, Vault([Vault.new_key()]))
+        await fresh.load()
+        assert fresh.get("gray") == store.get("gray")
+    finally:
+        await database.close()

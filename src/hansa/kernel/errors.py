@@ -18,6 +18,7 @@ class Kind(Enum):
     CONFLICT = "conflict"
     TOO_LARGE = "too-large"
     BAD_GATEWAY = "bad-gateway"  # another cluster or part behind us refused or failed
+    TOO_SLOW = "too-slow"  # the caller, not we
     UNAVAILABLE = "unavailable"  # a part we need is not there now; trying again may help
     INTERNAL = "internal"
 

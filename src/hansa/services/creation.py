@@ -97,10 +97,12 @@ async def _make_parts(
 
 
 async def _make_buckets(room: Room, service: Service, buckets: tuple[str, ...], owner_name: str) -> None:
-    """A bucket that isolation made for one user is open to that user, and to no other."""
+    """Buckets made for a service are open to whom the service is open to; one that isolation made for a user, to that
+    user and to no other."""
     users = dict(_isolated(service))
     shared = [bucket for bucket in buckets if bucket not in users]
     await room.buckets.make(shared, owner=service.owner, owner_name=owner_name, service=service.name)
+    await room.buckets.share_made(shared, service.name, service.visibility, service.allowed_users)
     for bucket, user in users.items():
         await room.buckets.make(
             [bucket],

@@ -4,6 +4,7 @@ Pure: the action in `creation.py` gathers the facts of the cluster (`Rules`) and
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,10 @@ _RESERVED_MOUNTS = (
 )
 _LARGEST_SCRIPT = 1 << 20
 _MOST = 256  # entries in any list or map of a definition
+_LONGEST = 1024  # characters of a text that names something
+_MOST_ALWAYS = 100  # instances of one service that run whether they are needed or not
+_MOST_SCALE = 1_000_000  # any other number one would count to
+_LONGEST_WAIT = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +90,12 @@ def _normalise(service: Service, rules: Rules) -> Service:
             hint="use one of: " + ", ".join(VISIBILITIES),
         )
     _check_counts(service)
+    _check_lengths(service)
     for variable in (*service.environment.variables, *service.environment.secrets):
         names.variable(variable)
     _check_expose(service.expose)
     _check_volume(service.volume)
-    if service.synchronous.min_scale < 0 or service.synchronous.max_scale < 0:
-        raise BadService("synchronous.min_scale and max_scale must not be negative")
+    _check_scale("synchronous", service.synchronous.min_scale, service.synchronous.max_scale)
     if 0 < service.synchronous.max_scale < service.synchronous.min_scale:
         raise BadService("synchronous.max_scale is below min_scale", hint="0 means unlimited")
     if not _MOUNT_OPTIONS.fullmatch(service.mount.options):
@@ -143,6 +148,22 @@ def _check_counts(service: Service) -> None:
         raise BadService(f"environment has more than {_MOST} entries")
 
 
+def _check_lengths(service: Service) -> None:
+    """Names and labels; scripts and the values of variables and annotations may be long."""
+    texts: dict[str, Iterable[str]] = {
+        field: (getattr(service, field),)
+        for field in ("cluster_id", "vo", "interlink_node_name", "isolation_level", "log_level")
+    }
+    texts |= {field: getattr(service, field) for field in ("allowed_users", "image_pull_secrets", "annotations")}
+    texts["labels"] = (*service.labels, *service.labels.values())
+    texts["clusters"] = (
+        text for ident, one in service.clusters.items() for text in (ident, one.endpoint, one.auth_user)
+    )
+    for field, given in texts.items():
+        if any(len(text) > _LONGEST for text in given):
+            raise BadService(f"{field} has a text of more than {_LONGEST} characters", hint="shorten it")
+
+
 def _check_expose(expose: Expose) -> None:
     ports = (*expose.api_port, *expose.nodePort)
     if any(not 0 <= port <= 65535 for port in ports):
@@ -153,10 +174,19 @@ def _check_expose(expose: Expose) -> None:
         raise BadService(f"expose.auth_type {expose.auth_type[:40]!r} is unknown", hint="use basic or forward")
     if expose.probe_mode not in ("", "legacy", "direct"):
         raise BadService(f"expose.probe_mode {expose.probe_mode[:40]!r} is unknown", hint="use legacy or direct")
-    if expose.min_scale < 0 or expose.max_scale < 0:
-        raise BadService("expose.min_scale and max_scale must not be negative")
+    _check_scale("expose", expose.min_scale, expose.max_scale)
+    if not 0 <= expose.cpu_threshold <= _MOST_SCALE:
+        raise BadService(f"expose.cpu_threshold must be between 0 and {_MOST_SCALE}", hint="it is a percentage")
     if ".." in expose.health_path.split("/") or len(expose.health_path) > 1024:
         raise BadService("expose.health_path is not valid")
+
+
+def _check_scale(field: str, least: int, most: int) -> None:
+    """What always runs is paid for by the machine, so nobody asks for any number of it."""
+    if not 0 <= least <= _MOST_ALWAYS:
+        raise BadService(f"{field}.min_scale must be between 0 and {_MOST_ALWAYS}")
+    if not 0 <= most <= _MOST_SCALE:
+        raise BadService(f"{field}.max_scale must be between 0 and {_MOST_SCALE}")
 
 
 def _check_volume(volume: VolumeRequest | None) -> None:
@@ -195,8 +225,12 @@ def _federation(federation: Federation, service_name: str) -> Federation:
         raise BadService(
             f"federation.delegation {delegation[:40]!r} is unknown", hint="use " + ", ".join(DELEGATIONS[1:])
         )
-    if federation.rescheduler_threshold < 0:
-        raise BadService("federation.rescheduler_threshold must not be negative")
+    if not 0 <= federation.rescheduler_threshold <= _LONGEST_WAIT:
+        raise BadService(f"federation.rescheduler_threshold must be between 0 and {_LONGEST_WAIT} seconds")
+    if len(federation.members) > _MOST:
+        raise BadService(f"federation.members has more than {_MOST} entries")
+    if len(federation.group_id) > _LONGEST:
+        raise BadService(f"federation.group_id has more than {_LONGEST} characters", hint="shorten it")
     for member in federation.members:
         check_member(member.type, member.cluster_id, member.service_name, member.url, member.priority)
     return msgspec.structs.replace(
@@ -207,8 +241,10 @@ def _federation(federation: Federation, service_name: str) -> Federation:
 def check_member(kind: str, cluster_id: str, service_name: str, url: str, priority: int) -> None:
     if kind.lower() not in ("oscar", "endpoint"):
         raise BadService(f"federation member type {kind[:40]!r} is unknown", hint="use oscar or endpoint")
-    if priority < 0:
-        raise BadService("federation member priority must not be negative")
+    if not 0 <= priority <= _MOST_SCALE:
+        raise BadService(f"federation member priority must be between 0 and {_MOST_SCALE}")
+    if len(cluster_id) > _LONGEST or len(url) > _LONGEST:
+        raise BadService(f"a federation member's cluster_id or url has more than {_LONGEST} characters")
     if kind.lower() == "oscar":
         if not cluster_id:
             raise BadService("federation member of type oscar needs a cluster_id")
@@ -220,6 +256,9 @@ def check_member(kind: str, cluster_id: str, service_name: str, url: str, priori
 def _providers(service: Service, rules: Rules) -> dict[str, dict[str, dict[str, Any]]]:
     """The given providers with `minio.default` set to ours, unless a federation brought the origin's."""
     given = {kind.lower(): dict(by_id) for kind, by_id in service.storage_providers.items()}
+    for kind, by_id in given.items():
+        for ident, settings in by_id.items():
+            _check_provider(f"storage_providers.{kind[:40]}.{ident[:40]}", settings)
     minio = given.setdefault("minio", {})
     federated = ORIGIN_CLUSTER in service.annotations or bool(service.federation and service.federation.members)
     default = minio.get("default") or {}
@@ -228,6 +267,15 @@ def _providers(service: Service, rules: Rules) -> dict[str, dict[str, dict[str, 
     # `default` stands last of nothing: it is ours to set, whatever was sent
     given["minio"] = {**{k: v for k, v in minio.items() if k != "default"}, "default": default}
     return given
+
+
+def _check_provider(name: str, settings: dict[str, Any]) -> None:
+    """Every setting of a store is a text, but for `verify`."""
+    for key, value in settings.items():
+        kind = bool if key == "verify" else str
+        if value is not None and not isinstance(value, kind):
+            word = "true or false" if kind is bool else "a text"
+            raise BadService(f"{name}.{key[:40]} must be {word}", hint="write it as the store's own documents do")
 
 
 def _normal_io(io: StorageIO, service: Service, field: str) -> StorageIO:
@@ -273,8 +321,12 @@ def _normal_path(path: str, kind: str, default_bucket: str) -> str:
     tidy = path.strip().strip("/").strip()
     if not tidy:
         raise BadService("an input or output path is empty", hint="for example my-bucket/in")
-    if len(tidy) > 1024 or any(step in ("", ".", "..") for step in tidy.split("/")):
-        raise BadService(f"path {tidy[:60]!r} is not valid", hint="no empty, . or .. step and at most 1024 characters")
+    steps = tidy.split("/")
+    if len(tidy) > 1024 or any(step in ("", ".", "..") for step in steps) or any(ord(char) < 32 for char in tidy):
+        raise BadService(
+            f"path {tidy[:60]!r} is not valid",
+            hint="at most 1024 characters, none of them a line end or the like, and no empty, . or .. step",
+        )
     if kind not in ("minio", "s3"):
         return tidy
     if "/" not in tidy:

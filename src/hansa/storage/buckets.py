@@ -198,6 +198,21 @@ class Buckets:
                 raise
         return tuple(bucket.name for bucket in unfinished if bucket.from_service == service)
 
+    async def share_made(
+        self, wanted: Iterable[str], service: str, visibility: str, allowed_users: Sequence[str]
+    ) -> None:
+        """Those of them that were made for this service are as visible as it is."""
+        for name in sorted(set(wanted)):
+            async with self._turns.hold([name]):
+                before = self._register.get(name)
+                if before is None or before.phase != "ready" or before.from_service != service:
+                    continue
+                allowed = tuple(allowed_users) if visibility == RESTRICTED else ()
+                after = replace(before, visibility=visibility, allowed_users=allowed)
+                if after != before:
+                    await self._register.replace(after)
+                    await self._tell(before, after)
+
     async def remove_made(self, wanted: Iterable[str], service: str) -> None:
         """Those of them that were made for this service go, with everything in them; the others are not touched."""
         for name in sorted(set(wanted)):

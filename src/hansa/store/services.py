@@ -19,6 +19,8 @@ from hansa.store.operations import commit_operation
 from hansa.store.tables import services as table
 from hansa.store.upsert import upsert
 
+_TOKEN, _HEADERS = "kept.token", "kept.headers"
+
 
 class ServiceStore:
     def __init__(self, database: Database, vault: Vault) -> None:
@@ -30,7 +32,7 @@ class ServiceStore:
 
     async def load(self) -> None:
         rows = await self._database.read(lambda connection: connection.execute(sa.select(table)).mappings().all())
-        self._records = {row["name"]: _record(row) for row in rows}
+        self._records = {row["name"]: _record(row, self._vault.open(row["sealed"])) for row in rows}
         self._sealed = {row["name"]: row["sealed"] for row in rows}
 
     def get(self, name: str) -> Record | None:
@@ -41,13 +43,14 @@ class ServiceStore:
 
     def secrets(self, name: str) -> Mapping[str, str]:
         sealed = self._sealed.get(name)
-        return self._vault.open(sealed) if sealed else {}
+        opened = self._vault.open(sealed) if sealed else {}
+        return {path: text for path, text in opened.items() if path not in (_TOKEN, _HEADERS)}
 
     async def add(self, record: Record, secrets: Mapping[str, str]) -> None:
         name = record.service.name
         if name in self._records:
             raise _taken(name)
-        sealed = self._vault.seal(dict(secrets))
+        sealed = self._vault.seal({**secrets, **_own_secrets(record.service)})
         values = {"name": name, "sealed": sealed, **_values(record)}
 
         over = name in self._unsure  # the row that may be there is ours, and nobody was told of it
@@ -76,7 +79,7 @@ class ServiceStore:
     ) -> Record:
         name = record.service.name
         fresh = replace(record, version=expected_version + 1)
-        sealed = self._vault.seal(dict(secrets))
+        sealed = self._vault.seal({**secrets, **_own_secrets(record.service)})
 
         def update(connection: sa.Connection) -> int:
             if commits and not commit_operation(connection, commits, fresh.updated):
@@ -121,16 +124,42 @@ def _values(record: Record) -> dict[str, object]:
         "version": record.version,
         "phase": record.phase,
         "stopped": record.stopped,
-        "definition": msgspec.json.encode(record.service).decode(),
+        "definition": msgspec.json.encode(_blanked(record.service)).decode(),
         "made_buckets": json.dumps(list(record.made_buckets)),
         "created": record.created,
         "updated": record.updated,
     }
 
 
-def _record(row: sa.RowMapping) -> Record:
+def _own_secrets(service: Service) -> dict[str, str]:
+    """What a definition carries in memory, for it is needed at every call, and must not lie in the clear on disk."""
+    members = service.federation.members if service.federation else ()
+    return {_TOKEN: service.token, _HEADERS: json.dumps([member.headers for member in members])}
+
+
+def _blanked(service: Service) -> Service:
+    federation = service.federation
+    if federation is not None:
+        members = tuple(msgspec.structs.replace(member, headers=None) for member in federation.members)
+        federation = msgspec.structs.replace(federation, members=members)
+    return msgspec.structs.replace(service, token="", federation=federation)
+
+
+def _filled(service: Service, opened: Mapping[str, str]) -> Service:
+    federation = service.federation
+    if federation is not None:
+        headers = json.loads(opened.get(_HEADERS, "[]"))
+        members = tuple(
+            msgspec.structs.replace(member, headers=given)
+            for member, given in zip(federation.members, headers, strict=True)
+        )
+        federation = msgspec.structs.replace(federation, members=members)
+    return msgspec.structs.replace(service, token=opened.get(_TOKEN, ""), federation=federation)
+
+
+def _record(row: sa.RowMapping, opened: Mapping[str, str]) -> Record:
     return Record(
-        service=msgspec.json.decode(row["definition"], type=Service),
+        service=_filled(msgspec.json.decode(row["definition"], type=Service), opened),
         version=row["version"],
         phase=cast("object", row["phase"]),  # type: ignore[arg-type]
         stopped=row["stopped"],

@@ -11,6 +11,7 @@ import uvicorn
 from hansa import bootstrap
 from hansa.entrypoints import loops, telemetry
 from hansa.entrypoints.http import app as application
+from hansa.entrypoints.http.protocol import Protocol
 from hansa.settings import Settings
 
 _log = structlog.get_logger("hansa")
@@ -45,7 +46,7 @@ async def _serve(settings: Settings) -> None:
             port=settings.http.port,
             log_config=None,
             access_log=False,
-            http="httptools",
+            http=Protocol,
             ws="websockets-sansio",
             timeout_graceful_shutdown=_GRACE,
             timeout_keep_alive=30,

@@ -18,6 +18,7 @@ STATUS = {
     Kind.CONFLICT: 409,
     Kind.TOO_LARGE: 413,
     Kind.BAD_GATEWAY: 502,
+    Kind.TOO_SLOW: 408,
     Kind.UNAVAILABLE: 503,
     Kind.INTERNAL: 500,
 }

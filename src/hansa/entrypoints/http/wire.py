@@ -3,24 +3,34 @@
 Doors decode with `decode` and answer with `JsonAnswer`; both are msgspec underneath.
 """
 
+import asyncio
 import types
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from hansa.kernel import errors
 
 T = TypeVar("T")
 _DEEPEST = 64
+_LARGEST = 2**63 - 1
+_BODY_SECONDS = 300.0  # a megabyte takes this long on the slowest link worth serving
 
 
 class BadBody(errors.Invalid):
     """The body is not what this route expects."""
 
     code = "request.body-invalid"
+
+
+class BodyTooSlow(errors.HansaError):
+    """The body did not arrive in time."""
+
+    code, kind = "request.body-too-slow", errors.Kind.TOO_SLOW
 
 
 class JsonAnswer(Response):
@@ -37,18 +47,30 @@ class TextAnswer(Response):
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body, or `TooLarge` before more than `limit` bytes were taken in."""
+    """The whole body, or `TooLarge` before more than `limit` bytes were taken in, at once where its length is told."""
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and (len(told) > 18 or int(told) > limit):
+        raise _too_large(limit)
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise errors.TooLarge(
-                f"the body is larger than {limit} bytes",
-                hint="upload large inputs to a bucket, or raise http.body_limit",
-            )
-        chunks.append(chunk)
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:
+                    raise _too_large(limit)
+                chunks.append(chunk)
+    except TimeoutError:
+        raise BodyTooSlow(f"the body did not arrive within {_BODY_SECONDS:g} seconds") from None
+    except ClientDisconnect:
+        raise BadBody("the body ended before it was complete") from None
     return b"".join(chunks)
+
+
+def _too_large(limit: int) -> errors.TooLarge:
+    return errors.TooLarge(
+        f"the body is larger than {limit} bytes", hint="upload large inputs to a bucket, or raise http.body_limit"
+    )
 
 
 def decode(body: bytes, kind: type[T]) -> T:
@@ -63,27 +85,30 @@ def decode(body: bytes, kind: type[T]) -> T:
 
 
 def convert(document: dict[str, Any], kind: type[T]) -> T:
-    _refuse_nul(document, 0)
+    _check_values(document, 0)
     try:
         return msgspec.convert(_fold(document, kind), kind, strict=True)
     except msgspec.ValidationError as error:
         raise BadBody(str(error).replace("`$.", "`").replace("`$`", "the body")) from None
 
 
-def _refuse_nul(value: Any, depth: int) -> None:
-    """No store keeps a NUL character, and nobody means one."""
+def _check_values(value: Any, depth: int) -> None:
+    """No store keeps a NUL character or a number of more than 64 bits, and nobody means one."""
     if depth > _DEEPEST:
-        raise BadBody("the body is nested too deeply")
+        raise BadBody("the body is nested too deeply", hint=f"at most {_DEEPEST} levels")
     if isinstance(value, str):
         if "\0" in value:
             raise BadBody("a text in the body contains a NUL character")
+    elif isinstance(value, int):
+        if not -_LARGEST <= value <= _LARGEST:
+            raise BadBody("a number in the body has more than 64 bits")
     elif isinstance(value, dict):
         for key, inner in value.items():
-            _refuse_nul(key, depth)
-            _refuse_nul(inner, depth + 1)
+            _check_values(key, depth)
+            _check_values(inner, depth + 1)
     elif isinstance(value, list):
         for inner in value:
-            _refuse_nul(inner, depth + 1)
+            _check_values(inner, depth + 1)
 
 
 @cache

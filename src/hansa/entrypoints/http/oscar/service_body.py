@@ -22,7 +22,7 @@ EXAMPLE = {
 _CPU = {"pattern": r"^([1-9][0-9]{0,2}(\.[0-9]{1,3})?|0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,5}m)$"}
 _MEMORY = {"pattern": r"^[1-9][0-9]{0,5}(\.[0-9]{1,2})?(Ki|Mi|Gi|k|M|G)?$"}
 _AMOUNT = {"pattern": r"^([1-9][0-9]{0,5}(m|k|M|G|Ki|Mi|Gi)?)?$"}
-_SCALE = {"minimum": 0, "maximum": 1000}
+_SCALE = {"minimum": 0, "maximum": 100}
 _PORTS = {"items": {"type": "integer", "minimum": 1, "maximum": 65535}, "maxItems": 1}
 _VARIABLES = {"propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,60}$"}, "maxProperties": 256}
 _FEW = {"maxItems": 256}
@@ -50,6 +50,7 @@ _RULES: dict[str, Any] = {
         "expose": {
             "properties": {
                 "min_scale": _SCALE,
+                "cpu_threshold": _SCALE,
                 "max_scale": _SCALE,
                 "api_port": _PORTS,
                 "nodePort": {"maxItems": 0},

@@ -1,7 +1,10 @@
 """`/health`, `/system/info`, `/system/config`, `/system/status`: what this cluster is and how it is."""
 
+from typing import Annotated
+
 import msgspec
 from fastapi import APIRouter, Request
+from msgspec import Meta
 from starlette.responses import Response
 
 from hansa import bootstrap
@@ -10,16 +13,19 @@ from hansa.entrypoints.http import status as status_view
 from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, body_of, result
 from hansa.entrypoints.http.shapes import Config, Info, Ready, Status
-from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, decode, read_body
+from hansa.entrypoints.http.wire import BadBody, JsonAnswer, TextAnswer, decode, read_body
 from hansa.identity import Caller, access
 
 router = APIRouter(tags=["system"], default_response_class=Response)
+
+_LONGEST = 1024
+_Repository = Annotated[str, Meta(extra_json_schema={"pattern": r"\S", "maxLength": _LONGEST})]
 
 
 class ConfigChange(msgspec.Struct):
     """What `PUT /system/config` changes."""
 
-    allowed_image_repositories: tuple[str, ...] = ()
+    allowed_image_repositories: tuple[_Repository, ...] = ()
 
 
 @router.get("/health", responses=answers(200, body="text"))
@@ -87,6 +93,11 @@ async def change_config(request: Request, app: AppDep, caller: CallerDep) -> Res
     """The admin decides which images services may use."""
     access.require_admin(caller, "change the configuration")
     change = decode(await read_body(request, app.settings.http.body_limit), ConfigChange)
+    if any(not one.strip() or len(one) > _LONGEST for one in change.allowed_image_repositories):
+        raise BadBody(
+            f"an entry of allowed_image_repositories is blank or longer than {_LONGEST} characters",
+            hint="give parts of image names; an empty list allows all images",
+        )
     await app.allow_images(change.allowed_image_repositories)
     return JsonAnswer(list(change.allowed_image_repositories))
 

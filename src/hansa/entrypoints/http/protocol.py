@@ -1,0 +1,112 @@
+"""What one connection may take: uvicorn's protocol with the limits it leaves to a proxy in front.
+
+A client that sends its head slowly, endlessly or never, or goes on sending a body nobody reads, is let go. One that
+closes only its sending side still hears the answer.
+"""
+
+import asyncio
+import http
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+LARGEST_HEAD = 64 * 1024  # request line and headers; tokens have at most 16 KiB
+HEAD_SECONDS = 20.0
+# After an answer that did not wait for the body: how much of it, and how long, we listen to so that the client
+# reads the answer instead of a broken connection.
+LINGER_BYTES = 64 * 2**20
+LINGER_SECONDS = 10.0
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection."""
+
+    _head: int | None = 0  # bytes of the head so far; None while a body is read
+    _unread = 0  # bytes of a body that came after its answer
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._within(HEAD_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._in_time()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head is not None:
+            self._head += len(data)
+        super().data_received(data)
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:  # gone, or a WebSocket by now
+            return
+        if self._head is not None and self._head > LARGEST_HEAD:
+            self._refuse(431, f"the address and headers are longer than {LARGEST_HEAD} bytes")
+        elif self._idle and self._deadline is None and self.timeout_keep_alive_task is None:
+            self._within(HEAD_SECONDS)  # uvicorn stops its own clock at any byte, and these began no request
+
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        asked = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        if not asked or "/exposed" in self.cycle.scope["path"]:  # a stream without end must learn that nobody listens
+            return None
+        self.cycle.keep_alive = False
+        return True
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head = self._head or 0
+        self._within(HEAD_SECONDS)
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        self._unread = 0
+        self._in_time()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle is not None and self.cycle.response_complete:
+            self._unread += len(body)
+            if self._unread > LINGER_BYTES:
+                self.transport.close()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head = 0
+        self._in_time()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._head is None and not self.transport.is_closing():
+            self._within(LINGER_SECONDS)
+
+    @property
+    def _idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _within(self, seconds: float) -> None:
+        self._in_time()
+        self._deadline = self.loop.call_later(seconds, self._too_late)
+
+    def _in_time(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_late(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._head:
+            self._refuse(408, f"the headers did not arrive within {HEAD_SECONDS:g} seconds")
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: int, text: str) -> None:
+        """An answer of our own: there is no request yet that a route could answer."""
+        head: list[Any] = [
+            f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}",
+            "content-type: text/plain; charset=utf-8",
+            f"content-length: {len(text)}",
+            "connection: close",
+        ]
+        self.transport.write("\r\n".join([*head, "", text]).encode())
+        self.transport.close()

@@ -1,0 +1,107 @@
+"""Jobs find their end also when the database loses an answer or somebody ends them in the very first moment."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from hansa.kernel.clock import SystemClock
+from hansa.resources import Admission, Ledger
+from hansa.services import Dispatcher, Job, Outcome, RunOrder, Service, Status, Waiting
+from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
+
+
+class Host:
+    """Runs nothing, for as long as it is told to."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds, self.ran = seconds, list[str]()
+
+    async def run(self, order: RunOrder) -> Outcome:
+        self.ran.append(order.name)
+        await asyncio.sleep(self.seconds)
+        return Outcome(True, 0, "")
+
+    async def discard(self, name: str) -> None: ...
+
+
+def job(name: str, cpu: int = 100) -> Job:
+    return Job(name, "gray", "alice", Status.PENDING, time.time(), cpu, 1024, b"")
+
+
+def order_for(one: Job) -> RunOrder:
+    return RunOrder(one.name, Service(name="gray", image="debian", script="true"), {}, {}, b"", one.cpu, one.memory, 60)
+
+
+@asynccontextmanager
+async def dispatching(folder: Path, host: Host) -> AsyncIterator[tuple[Dispatcher, JobStore, Database, Admission]]:
+    engine = make_engine(sqlite_url(folder))
+    schema.upgrade(engine)
+    database = Database(engine, patience=0.3)
+    database.start()
+    jobs, admission = JobStore(database), Admission(Ledger(1000, 2**30))
+    dispatcher = Dispatcher(jobs, host, admission, order_for, lambda *_: True, SystemClock(), most_attempts=3)
+    working = asyncio.create_task(dispatcher.work())
+    try:
+        yield dispatcher, jobs, database, admission
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        await database.close()
+
+
+async def status_of(jobs: JobStore, name: str, wanted: Status) -> Job:
+    async with asyncio.timeout(10):
+        while True:
+            found = await jobs.get(name)
+            if found is not None and found.status is wanted:
+                return found
+            await asyncio.sleep(0.01)
+
+
+def waiting(one: Job) -> Waiting:
+    return Waiting(one.name, one.service, one.owner, one.cpu, one.memory)
+
+
+async def test_a_start_whose_answer_got_lost_is_no_lost_job(tmp_path: Path) -> None:
+    host = Host()
+    async with dispatching(tmp_path, host) as (dispatcher, jobs, database, _):
+        await jobs.accept(job("one"))
+        # committed together with the start of the job, but later than anybody waits
+        slow = asyncio.create_task(database.write(lambda c: time.sleep(0.8)))
+        dispatcher.offer(waiting(job("one")))
+        await status_of(jobs, "one", Status.SUCCEEDED)
+        assert host.ran == ["one"]
+        await asyncio.gather(slow, return_exceptions=True)
+
+
+async def test_an_acceptance_nobody_heard_of_is_found(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host()) as (dispatcher, jobs, _, _):
+        await jobs.accept(job("unheard"))
+        dispatcher.look_again()
+        await status_of(jobs, "unheard", Status.SUCCEEDED)
+
+
+async def test_a_job_ended_before_its_first_step_gives_back_what_it_held(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(60)) as (dispatcher, jobs, _, admission):
+        for number in range(20):  # one of them is caught between being taken from the line and its first step
+            one = job(f"early-{number}")
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+            for _ in range(number % 4):
+                await asyncio.sleep(0)
+            await dispatcher.end([one.name], "not wanted")
+            assert (await status_of(jobs, one.name, Status.FAILED)).reason == "not wanted"
+        assert (dispatcher.running, dispatcher.waiting) == (0, 0)
+        assert admission.ledger.promised.cpu == 0
+
+
+async def test_what_never_fits_does_not_wait_to_hear_it(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(60)) as (dispatcher, jobs, _, _):
+        for one in (job("blocker", 900), job("waiter", 900), job("giant", 4000)):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        ended = await status_of(jobs, "giant", Status.FAILED)
+        assert "never run here" in ended.reason
+        assert await status_of(jobs, "waiter", Status.PENDING)
