@@ -87,14 +87,15 @@ async def test_a_change_whose_answer_got_lost_can_be_repeated(database_url: str)
     database = Database(engine, patience=0.2)
     database.start()
     try:
-        store = ServiceStore(database, Vault([Vault.new_key()]))
+        vault = Vault([Vault.new_key()])
+        store = ServiceStore(database, vault)
         await lost_answer(database, store.add(record(), {}))
         assert store.get("gray") is None
         await store.add(record(), {})
         changed = replace(record(), service=msgspec.structs.replace(record().service, cpu="1"))
         await lost_answer(database, store.replace(changed, {}, 1))
         assert (await store.replace(changed, {}, 1)).version == 2
-        fresh = ServiceStore(database, Vault([Vault.new_key()]))
+        fresh = ServiceStore(database, vault)
         await fresh.load()
         assert fresh.get("gray") == store.get("gray")
     finally:

@@ -82,7 +82,8 @@ class ServiceStore:
         sealed = self._vault.seal({**secrets, **_own_secrets(record.service)})
 
         def update(connection: sa.Connection) -> int:
-            if commits and not commit_operation(connection, commits, fresh.updated):
+            # unsure: an earlier try may have committed it already, together with this very change
+            if commits and not commit_operation(connection, commits, fresh.updated) and len(versions) == 1:
                 return 0
             statement = table.update().where(table.c.name == name, table.c.version.in_(versions))
             return connection.execute(statement.values(sealed=sealed, **_values(fresh))).rowcount
