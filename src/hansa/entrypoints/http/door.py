@@ -35,8 +35,10 @@ class Door:
         path: str = scope["path"]
         if scope["method"] == "HEAD" and "/exposed" not in path:
             scope = {**scope, "method": "GET"}  # the server leaves the body out
-        if len(path) > 1 and path.endswith("/") and "/exposed" not in path:
-            scope["path"] = path.rstrip("/") or "/"  # clients call /system/config/ as well as /system/config
+        if len(path) > 1 and path.endswith("/") and scope["method"] != "DELETE" and "/exposed" not in path:
+            # Clients call /system/config/ as well as /system/config. Whoever deletes may have an empty name instead:
+            # /system/logs/x/ must not delete all jobs of x.
+            scope["path"] = path[:-1]
         request_id = _given_id(scope) or uuid.uuid4().hex[:16]
         structlog.contextvars.bind_contextvars(request_id=request_id)
         status = 500

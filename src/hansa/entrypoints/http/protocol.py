@@ -11,7 +11,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LARGEST_HEAD = 64 * 1024  # request line and headers; tokens have at most 16 KiB
-HEAD_SECONDS = 20.0
+HEAD_SECONDS = 10.0
 # After an answer that did not wait for the body: how much of it, and how long, we listen to so that the client
 # reads the answer instead of a broken connection.
 LINGER_BYTES = 64 * 2**20

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from hansa.bootstrap import App
-from hansa.entrypoints.http.context import AppDep
+from hansa.entrypoints.http.context import AppDep, authorization_of
 from hansa.entrypoints.http.document import SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
 from hansa.entrypoints.http.parameters import ServiceName
@@ -32,7 +32,7 @@ DelegatedJob = Annotated[
 async def _invoker(app: App, request: Request, service: str) -> Caller:
     """A service token or a user's access token; the admin's Basic is not accepted here, as in OSCAR."""
     names.service(service)
-    given = parse_authorization(request.headers.get("authorization"))
+    given = parse_authorization(authorization_of(request))
     if isinstance(given, Basic):
         raise Unauthenticated(
             "Basic credentials start no jobs", hint="send the service's token or an access token as bearer"

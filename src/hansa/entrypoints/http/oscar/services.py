@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa.entrypoints.http import render
-from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep
+from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, authorization_of
 from hansa.entrypoints.http.document import ADMIN, SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.oscar.service_body import service_body
@@ -153,7 +153,7 @@ async def authorise(request: Request, app: AppDep, name: ServiceName) -> Respons
         service_caller(token, service=name, owner=record.service.owner if record else "", expected=expected)
         assert record is not None
     else:
-        caller = await app.sign_in.caller(request.headers.get("authorization", ""))
+        caller = await app.sign_in.caller(authorization_of(request))
         record = reading.get(app.room, caller, name)
     answer = Response(status_code=200)
     answer.set_cookie(
@@ -173,7 +173,7 @@ def cookie_name(service: str) -> str:
 
 def _visitor_token(request: Request, name: str) -> str:
     """A service token may come as bearer, in the query, in the forwarded address's query, or in the cookie."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    scheme, _, given = authorization_of(request).partition(" ")
     if scheme.lower() == "bearer":
         return given.strip()
     if token := request.query_params.get("token"):
