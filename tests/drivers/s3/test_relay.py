@@ -34,8 +34,7 @@ async def test_objects_pass_with_their_signatures_and_inner_ports_stay_at_home(t
 
 
 async def test_a_taken_port_is_said_and_leaves_nothing_running(tmp_path: Path) -> None:
-    with taken("127.0.0.2") as other:
-        with pytest.raises(StoreUnreachable, match=r"storage\.host|cannot be shown"):
-            await open_embedded(tmp_path / "store", host="127.0.0.2", port=other.getsockname()[1])
+    with taken("127.0.0.2") as other, pytest.raises(StoreUnreachable, match=r"storage\.host|cannot be shown"):
+        await open_embedded(tmp_path / "store", host="127.0.0.2", port=other.getsockname()[1])
     again = await open_embedded(tmp_path / "store")  # the folder is free
     await again.close()
