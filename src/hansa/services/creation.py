@@ -177,14 +177,15 @@ async def delete(
 ) -> list[replicas.Failure]:
     """The service with its jobs, logs, processes and the buckets its creation made, and the workers of its members
     unless they are to be kept; a member out of reach is tidied up later."""
-    failures: list[replicas.Failure] = []
     async with room.changing(name):
         record = reading.owned(room, caller, name)
+        removal = replicas.Removal()
         if workers_too and replicas.expands(record.service) and record.service.federation is not None:
-            failures = await replicas.remove_workers(room, record, record.service.federation.members, authorization)
-        record = await room.records.replace(
-            replace(record, phase="deleting"), room.records.secrets(name), record.version
-        )
+            members = record.service.federation.members
+            removal = await replicas.plan_removal(room, record, members, authorization)
+        leaving = replace(record, phase="deleting")
+        record = await room.records.replace(leaving, room.records.secrets(name), record.version)
+        failures = await replicas.remove_workers(room, removal)
         await _finish_delete(room, record)
     return failures
 

@@ -81,26 +81,18 @@ async def change(
     async with room.changing(name):
         record = reading.owned(room, caller, name)
         before = record.service.federation.members if record.service.federation else ()
-        record = await _save(room, record, request, verb)
-    after = record.service.federation
-    assert after is not None
+        changed = _changed(room, record.service, request, verb)
+        after = changed.federation
+        assert after is not None
+        removal = replicas.Removal()
+        if request.delete and verb != "add":
+            kept = {identity(member) for member in after.members}
+            gone = [member for member in before if identity(member) not in kept]
+            removal = await replicas.plan_removal(room, record, gone, authorization)
+        record = await _save(room, record, changed)
     failures = await replicas.spread(room, record, authorization)
-    if request.delete and verb != "add":
-        failures += await _remove_workers_of(room, record, before, authorization)
+    failures += await replicas.remove_workers(room, removal)
     return Changed(after.topology, after.members, tuple(failures))
-
-
-async def _remove_workers_of(
-    room: Room, record: Record, before: tuple[Member, ...], authorization: str
-) -> list[Failure]:
-    """Of those that are no members any more, also not by a change that came after this one."""
-    async with replicas.at_members(room, record.service.name):
-        current = room.records.get(record.service.name)
-        if current is None or current.phase != "ready":
-            return []  # deleted meanwhile, and its workers with it
-        kept = {identity(member) for member in (current.service.federation or Federation()).members}
-        gone = [member for member in before if identity(member) not in kept]
-        return await replicas.remove_workers(room, record, gone, authorization)
 
 
 def _below(service: Service, request: MembersRequest, verb: Verb) -> MembersRequest:
@@ -114,8 +106,8 @@ def _below(service: Service, request: MembersRequest, verb: Verb) -> MembersRequ
     return msgspec.structs.replace(request, members=members)
 
 
-async def _save(room: Room, record: Record, request: MembersRequest, verb: Verb) -> Record:
-    service = record.service
+def _changed(room: Room, service: Service, request: MembersRequest, verb: Verb) -> Service:
+    """The definition as it is to be, with the secrets the request brought; refuses what makes no sense."""
     federation = service.federation or Federation(group_id=service.name)
     for member in (*request.members, *request.update):
         validation.check_member(member.type, member.cluster_id, member.service_name, member.url, member.priority)
@@ -140,7 +132,11 @@ async def _save(room: Room, record: Record, request: MembersRequest, verb: Verb)
         storage_providers=providers,
     )
     replicas.check(changed)
-    public, secrets = take_out(changed, room.records.secrets(service.name))
+    return changed
+
+
+async def _save(room: Room, record: Record, changed: Service) -> Record:
+    public, secrets = take_out(changed, room.records.secrets(changed.name))
     secrets = replicas.with_group_key(public, secrets)
     fresh = replace(record, service=public, updated=room.clock.now())
     return await room.records.replace(fresh, secrets, record.version)

@@ -39,7 +39,7 @@ def test_a_tree_hangs_children_on_their_parents_named_either_way() -> None:
 
 
 def test_what_is_wrong_stands_beside() -> None:
-    state = {
+    state: dict[str, dict[str, object]] = {
         "visby/gray": {"reachable": True, "in_sync": True, "trouble": ""},
         "riga/gray": {"reachable": True, "in_sync": False, "trouble": "it runs another definition"},
         "narva/gray": {"reachable": False, "in_sync": False, "last_seen": "2026-01-02T03:04:05Z", "trouble": "refused"},

@@ -35,7 +35,7 @@ def assert_nothing_left(hansa: Federation, name: str, clusters: tuple[str, ...] 
     assert absent(of_alice(hansa, "lubeck"), name)
     for cluster in clusters:
         assert absent(of_alice(hansa, cluster), f"{name}-{cluster}"), cluster
-    buckets = [one["name"] for one in of_alice(hansa, "lubeck").get("/system/buckets").json() or []]
+    buckets = [one["bucket_name"] for one in of_alice(hansa, "lubeck").get("/system/buckets").json() or []]
     assert name not in buckets
 
 

@@ -7,7 +7,7 @@ brings later changes to members as far as they can be reached, `drift` finds and
 from hansa.services.replicas.creating import deploy, expands, prepare, with_group_key
 from hansa.services.replicas.drift import MemberState, Sightings, look, repair
 from hansa.services.replicas.expansion import Failure, FederationFailed, NotOurWorker, as_somebody, peer_of, recover
-from hansa.services.replicas.spreading import at_members, remove_workers, spread
+from hansa.services.replicas.spreading import Removal, at_members, plan_removal, remove_workers, spread
 from hansa.services.replicas.topology import check, oscar_members, own_targets
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "FederationFailed",
     "MemberState",
     "NotOurWorker",
+    "Removal",
     "Sightings",
     "as_somebody",
     "at_members",
@@ -25,6 +26,7 @@ __all__ = [
     "oscar_members",
     "own_targets",
     "peer_of",
+    "plan_removal",
     "prepare",
     "recover",
     "remove_workers",

@@ -257,11 +257,15 @@ async def _recover_one(room: Room, operation: Operation, before: float) -> bool:
 
 
 async def _members_again(room: Room, operation: Operation) -> frozenset[str]:
-    """Those of a removal that could not be reached until they were members again: their workers stay."""
     if operation.kind != "remove":
         return frozenset()
-    async with room.changing(operation.subject):  # a delete under way removes its members' workers itself
-        record = room.records.get(operation.subject)
+    async with room.changing(operation.subject):  # a change under way says whether they go
+        return still_members(room, operation)
+
+
+def still_members(room: Room, operation: Operation) -> frozenset[str]:
+    """Those of a removal that did not leave the list, or came back: their workers stay."""
+    record = room.records.get(operation.subject)
     if record is None or record.phase != "ready":
         return frozenset()
     return frozenset(member.key for member in topology.oscar_members(record.service.federation))

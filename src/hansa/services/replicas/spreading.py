@@ -6,6 +6,7 @@ up to date by the next pass of `drift`. Healthy members are never harmed by a si
 
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
 from hansa.services.operation import Operation, Touched, new_id
 from hansa.services.peers import Credentials, UntrustedCluster
@@ -66,10 +67,17 @@ async def _put(room: Room, origin: Service, worker: Worker, caller_authorization
     await expansion.as_somebody(known, put)
 
 
-async def remove_workers(
-    room: Room, record: Record, members: Iterable[Member], caller_authorization: str
-) -> list[Failure]:
-    """Deletes the workers of these members, if they are ours. What is out of reach now is tried again by a loop."""
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Workers that are to go; `strangers` are members we were never allowed to talk to."""
+
+    operation: Operation | None = None
+    strangers: tuple[Failure, ...] = ()
+
+
+async def plan_removal(room: Room, record: Record, members: Iterable[Member], caller_authorization: str) -> Removal:
+    """Writes down that these workers go, before they leave the list: a crash in between then leaves none behind. If
+    they stay in the list after all, so do they (`expansion.recover`)."""
     service = record.service
     plan: list[Touched] = []
     strangers: list[Failure] = []
@@ -83,10 +91,19 @@ async def remove_workers(
         else:
             plan.append(Touched(member.cluster_id, endpoint, member.service_name, None))
     if not plan:
-        return strangers
+        return Removal(None, tuple(strangers))
     now = room.clock.now()
     kept = await room.keyring.keep(service.name, caller_authorization)
     operation = Operation(new_id(), "remove", service.name, service.owner, "undoing", tuple(plan), kept, now, now)
     await room.operations.add(operation)
-    after = await expansion.undo(room, operation)
-    return strangers + [Failure(one.key, one.error) for one in after.plan if not one.undone]
+    return Removal(operation, tuple(strangers))
+
+
+async def remove_workers(room: Room, removal: Removal) -> list[Failure]:
+    """Deletes the workers, if they are ours and no members again by a later change. What is out of reach now is tried
+    again by a loop."""
+    if removal.operation is None:
+        return list(removal.strangers)
+    async with at_members(room, removal.operation.subject):
+        after = await expansion.undo(room, removal.operation, expansion.still_members(room, removal.operation))
+    return [*removal.strangers, *(Failure(one.key, one.error) for one in after.plan if not one.undone)]
