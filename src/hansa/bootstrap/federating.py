@@ -12,9 +12,7 @@ from hansa.drivers import oscar, s3
 from hansa.identity import ADMIN_UID, Caller, Vault
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import NotFound
-from hansa.services import Delegator, Follower, Room
-from hansa.services.delegation import Prober
-from hansa.services.replicas import Sightings
+from hansa.services import Delegator, Follower, Prober, Room, Sightings
 from hansa.settings import Settings
 from hansa.store import Database, DelegationStore, OperationStore, ReceiptStore
 

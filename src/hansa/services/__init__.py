@@ -22,7 +22,7 @@ from hansa.services import (
     validation,
     wire_view,
 )
-from hansa.services.delegation import receiving, spilling
+from hansa.services.delegation import NOBODY, Delegation, Prober, Receipt, receiving, spilling
 from hansa.services.delegation.following import Follower
 from hansa.services.delegation.handover import Delegator
 from hansa.services.dispatch import Dispatcher
@@ -70,7 +70,7 @@ from hansa.services.ports import (
     VolumeMount,
     Waiting,
 )
-from hansa.services.replicas import Failure
+from hansa.services.replicas import Failure, Sightings
 from hansa.services.room import Keyring, Limits, Room, Webhook
 from hansa.services.service import (
     ADMIN_OWNER,
@@ -88,11 +88,13 @@ from hansa.services.validation import Rules
 __all__ = [
     "ADMIN_OWNER",
     "ENDED",
+    "NOBODY",
     "Address",
     "AwayJob",
     "BadService",
     "ClusterRef",
     "Credentials",
+    "Delegation",
     "Delegator",
     "Deployment",
     "Dispatcher",
@@ -124,7 +126,9 @@ __all__ = [
     "PeerStatus",
     "PeerUnreachable",
     "Peers",
+    "Prober",
     "QueueFull",
+    "Receipt",
     "Record",
     "Reply",
     "Room",
@@ -136,6 +140,7 @@ __all__ = [
     "ServiceExists",
     "ServiceNotFound",
     "Services",
+    "Sightings",
     "Status",
     "StorageIO",
     "SyncHost",

@@ -7,8 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from hansa.identity import Vault
-from hansa.services import ENDED, Status
-from hansa.services.delegation import AT_HOME, NOBODY, Delegation, Receipt
+from hansa.services import AT_HOME, ENDED, NOBODY, Delegation, Receipt, Status
 from hansa.store.database import Database
 from hansa.store.tables import delegations as table
 from hansa.store.tables import jobs, receipts
