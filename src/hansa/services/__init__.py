@@ -22,7 +22,7 @@ from hansa.services import (
     validation,
     wire_view,
 )
-from hansa.services.delegation import NOBODY, Delegation, Prober, Receipt, receiving, spilling
+from hansa.services.delegation import AT_HOME, NOBODY, Delegation, Prober, Receipt, receiving, spilling
 from hansa.services.delegation.following import Follower
 from hansa.services.delegation.handover import Delegator
 from hansa.services.dispatch import Dispatcher
@@ -87,6 +87,7 @@ from hansa.services.validation import Rules
 
 __all__ = [
     "ADMIN_OWNER",
+    "AT_HOME",
     "ENDED",
     "NOBODY",
     "Address",
