@@ -12,11 +12,21 @@ import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from hansa.kernel import errors
+from hansa.kernel import errors, quantities
 from hansa.kernel.issuer import IssuerSettings
 
 # Variables the command line reads for itself; they are no settings of a server.
@@ -42,6 +52,19 @@ class BadSetting(errors.HansaError):
 
 class _Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _amount(text: str) -> str:
+    """A quantity that can be read; what it is good for is decided where it is used."""
+    if text:
+        try:
+            quantities.parse(text)
+        except quantities.BadQuantity as error:
+            raise ValueError(f"{error.message}; {error.hint}") from None
+    return text
+
+
+_Amount = Annotated[str, AfterValidator(_amount)]
 
 
 class ClusterSettings(_Group):
@@ -75,6 +98,13 @@ class DatabaseSettings(_Group):
     pool: int = Field(10, ge=1, le=200)
     """Connections to PostgreSQL; more allow more concurrent requests and cost the server memory."""
 
+    @field_validator("url")
+    @classmethod
+    def _a_database_we_speak(cls, url: str) -> str:
+        if url and urlsplit(url).scheme.partition("+")[0] not in ("postgresql", "postgres", "sqlite"):
+            raise ValueError("write postgresql://user:password@host/name, or nothing for SQLite")
+        return url
+
 
 class StorageSettings(_Group):
     kind: Literal["embedded", "minio", "s3"] = "embedded"
@@ -98,6 +128,19 @@ class StorageSettings(_Group):
     reconcile_every: float = Field(60.0, gt=0)
     """Seconds between listings that look for uploads no event told of; shorter finds them sooner and costs lists."""
 
+    @field_validator("endpoint", "public_endpoint")
+    @classmethod
+    def _an_address(cls, url: str) -> str:
+        if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+            raise ValueError("write http://host:port or https://host")
+        return url
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.kind != "embedded" and not (self.endpoint and self.access_key and self.secret_key):
+            raise ValueError(f"kind {self.kind} needs endpoint, access_key and secret_key")
+        return self
+
 
 class OidcSettings(_Group):
     issuers: tuple[IssuerSettings, ...] = ()
@@ -118,9 +161,9 @@ class SandboxSettings(_Group):
 
 
 class JobSettings(_Group):
-    cpu: str = ""
+    cpu: _Amount = ""
     """How much CPU jobs may use together ("3500m"); empty means all of this machine."""
-    memory: str = ""
+    memory: _Amount = ""
     """How much memory jobs may use together ("4Gi"); empty means nine tenths of this machine."""
     time_limit: float = Field(86_400, gt=0)
     """Seconds after which a job is ended; a service may ask for less with the annotation `hansa/time-limit`."""
@@ -139,25 +182,25 @@ class JobSettings(_Group):
 
 
 class QuotaSettings(_Group):
-    cpu: str = "2"
+    cpu: _Amount = "2"
     """CPU that one user's running jobs may hold together; more waits its turn."""
-    memory: str = "2Gi"
+    memory: _Amount = "2Gi"
     """Memory that one user's running jobs may hold together."""
-    ephemeral_storage: str = "1Gi"
+    ephemeral_storage: _Amount = "1Gi"
     """Shown to clients as OSCAR does; a job's scratch space counts as its memory and is limited with it."""
     gpu: int = 0
     """GPUs of one user; shown to clients, for a local cluster gives none out."""
     volumes: int = Field(5, ge=0)
     """How many volumes one user may have."""
-    disk: str = "7Gi"
+    disk: _Amount = "7Gi"
     """What one user's volumes may hold together."""
-    max_disk_per_volume: str = "5Gi"
+    max_disk_per_volume: _Amount = "5Gi"
     """The largest volume one may ask for."""
-    min_disk_per_volume: str = "200Mi"
+    min_disk_per_volume: _Amount = "200Mi"
     """The smallest volume one may ask for."""
     buckets: int = Field(5, ge=0)
     """How many buckets one user may have."""
-    storage_per_bucket: str = "5Gi"
+    storage_per_bucket: _Amount = "5Gi"
     """What one bucket of a user may hold."""
     enforce: bool = True
     """Whether a user's quota is enforced; the admin is never limited."""
@@ -212,6 +255,14 @@ class LogSettings(_Group):
 class Settings(_Group):
     data: Path = Path("hansa-data")
     """The folder that holds everything this manager must remember."""
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _somewhere(cls, data: Any) -> Any:
+        if isinstance(data, str) and not data.strip():
+            raise ValueError("must not be empty")
+        return data
+
     cluster: ClusterSettings = ClusterSettings()
     http: HttpSettings = HttpSettings()
     admin: AdminSettings = AdminSettings()
@@ -261,7 +312,9 @@ def _from_file(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text())
     except FileNotFoundError:
         raise BadSetting(f"there is no settings file {path}", hint="check --config or HANSA_CONFIG") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise BadSetting(f"the settings file {path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSetting(f"{path} is not valid TOML: {error}") from None
 
 
@@ -278,6 +331,8 @@ def _place(tree: dict[str, Any], name: str, text: str) -> None:
             return
         model = field.annotation
         node = node.setdefault(step, {})
+        if not isinstance(node, dict):
+            raise BadSetting(f"setting {step}: must be a table", hint=f"{name} is one of its settings")
 
 
 def _value(name: str, text: str, annotation: Any) -> Any:
@@ -286,7 +341,7 @@ def _value(name: str, text: str, annotation: Any) -> Any:
     ):
         try:
             return json.loads(text)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             raise BadSetting(f"{name} must be JSON", hint='for example ["a","b"]') from None
     return text
 
@@ -309,11 +364,33 @@ def _nearest(variable: str) -> str:
     return f"did you mean {close[0]}?" if close else "docs/reference/settings.md lists them all"
 
 
+# What pydantic says of kinds in Python's words, in ours. Neither shows the value: it may be a secret.
+_MUST_BE = {
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "dict_type": "must be a table",
+    "tuple_type": "must be a list",
+    "path_type": "must be a path",
+    "string_type": "must be a text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a smaller number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "missing": "is missing",
+}
+
+
 def _explain(error: ValidationError) -> tuple[str, ...]:
-    first = error.errors()[0]
+    first = error.errors(include_input=False, include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(name, names(), n=1, cutoff=0.5)
+        known = [*names(), *Settings.model_fields]
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         asked = f": did you mean {close[0]}?" if close else ": docs/reference/settings.md lists them all"
         return (f"{name} is not a setting{asked}",)
-    return (f"setting {name}: {first['msg'].lower()}",)
+    told = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return (f"setting {name}: {_MUST_BE.get(first['type'], told[:1].lower() + told[1:])}",)

@@ -134,7 +134,7 @@ async def test_old_early_and_foreign_tokens() -> None:
     async with rogue_issuer() as issuer:
         settings = {"oidc.issuers": [{"url": issuer.url, "audience": "hansa"}], "log.level": "debug"}
         now = int(time.time())
-        fine = {"sub": "alice@test", "aud": "hansa", "iat": now, "exp": now + 300}
+        fine: dict[str, Any] = {"sub": "alice@test", "aud": "hansa", "iat": now, "exp": now + 300}
         bad: dict[str, dict[str, Any]] = {
             "expired": {"exp": now - 300},
             "not yet": {"nbf": now + 3000},
