@@ -1,0 +1,42 @@
+"""Does `python -m bench` still run and say what it promises? Figures of so small a run mean nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from real import parts
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(120)
+def test_every_suite_reports_its_figures(tmp_path: Path) -> None:
+    parts.require("bubblewrap")
+    page = tmp_path / "benchmarks.md"
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "--quick", "--size", "tiny", "--write", str(page)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for promised in (
+        "load average",
+        "one service, against a no-op",
+        "jobs accepted",
+        "accepted to running",
+        "upload to",
+        "16 members, against one",
+        "one hung, against none",
+        "delegated job, above a local job",
+    ):
+        assert promised in done.stdout
+    written = page.read_text()
+    assert written.startswith("# Benchmarks\n")
+    rows = [line for line in written.splitlines() if line.startswith("|") and not line.startswith(("| what", "|--"))]
+    assert len(rows) >= 9
+    assert all(row.count("|") == 6 for row in rows)
