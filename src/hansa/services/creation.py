@@ -15,7 +15,7 @@ import structlog
 
 from hansa.identity import Caller, access
 from hansa.kernel.errors import Forbidden, HansaError
-from hansa.services import orders, reading, replicas, validation
+from hansa.services import former_secrets, orders, reading, replicas, validation
 from hansa.services.delegation import following
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
@@ -151,7 +151,9 @@ async def update(
         buckets = _own_buckets(room, service)
         for bucket in buckets:
             room.buckets.check_usable(caller, bucket)
-        public, secrets = take_out(service, room.records.secrets(service.name))
+        kept = room.records.secrets(service.name)
+        public, secrets = take_out(service, former_secrets.meant(service, kept))
+        secrets = former_secrets.remember(before, public, kept, secrets)
         if replicas.expands(public):
             secrets, _ = await replicas.prepare(room, public, secrets, authorization, probe=False)
         missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))

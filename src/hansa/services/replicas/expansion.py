@@ -16,6 +16,7 @@ import structlog
 
 from hansa.kernel import errors
 from hansa.kernel.errors import HansaError
+from hansa.services.former_secrets import OPERATION
 from hansa.services.operation import Operation, State, Touched, new_id
 from hansa.services.peers import Credentials, Peer, PeerRefused
 from hansa.services.ports import Record
@@ -236,7 +237,7 @@ async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touch
     if operation.kind == "remove":
         ours = _is_worker_of(present, operation.kept.get(ORIGIN) or room.cluster_id, operation.subject)
     else:
-        ours = (present.get("annotations") or {}).get(topology.OPERATION) == operation.id
+        ours = (present.get("annotations") or {}).get(OPERATION) == operation.id
     if not ours:
         return  # we never got there, or somebody changed it after us
     if touched.before is None:
