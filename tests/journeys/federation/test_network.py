@@ -1,11 +1,14 @@
 """Do the namespaces of the partition stories do what they say, and are they gone afterwards?"""
 
 import contextlib
+import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from real.gate import in_namespace
 from real.netns import Network, network
 
 PORT = 7007
+_TESTS = str(Path(__file__).parents[2])
 _LIMIT = 0.7
 
 
@@ -92,5 +96,17 @@ def test_a_slow_link_is_slow(net: Network) -> None:
 def test_nothing_is_left_of_a_run_that_failed() -> None:
     with pytest.raises(RuntimeError, match="on purpose"), network("lubeck") as made:
         raise RuntimeError("on purpose")
-    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, timeout=10, check=True).stdout
-    assert made.prefix not in listed
+    assert made.prefix not in listed()
+
+
+def listed() -> str:
+    return subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, timeout=10, check=True).stdout
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next() -> None:
+    code = "import os; from real.netns import network; made = network('lubeck').__enter__(); os._exit(0)"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": _TESTS}, timeout=30, check=True)
+    with network("visby") as made:
+        left = [line for line in listed().splitlines() if line.endswith("-lubeck")]
+        assert not [line for line in left if not Path("/proc", str(int(line.split("-")[1], 16))).exists()]
+        assert made.namespace("visby") in listed()
