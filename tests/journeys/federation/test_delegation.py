@@ -206,6 +206,21 @@ def test_the_same_job_twice_is_one_job(hansa: Federation, alice: httpx.Client, d
     assert list(visby.get(f"/system/logs/{name}-v").json()["jobs"]) == [job]
 
 
+def test_nobody_takes_over_another_users_job(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    """Whoever may start the service could bring a permit of their own for a job they know the name of."""
+    name = fresh("taken")
+    deploy([member("visby", f"{name}-v")], name=name, visibility="public", script=f"sleep 2; {stories.WHERE}")
+    job = submit(alice, name, b"for alice only")
+    eventually(lambda: story_of(alice, job)["phase"] == "away", what="away")
+    permit = "ab" * 32
+    headers = {"X-Delegated-Job-ID": job, "X-Hansa-Origin": "lubeck", "X-Hansa-Permit": permit}
+    bob = hansa.user("bob", "visby")
+    assert bob.post(f"/job/{name}-v", content=b"x", headers=headers).status_code == 409
+    shown = {"Authorization": f"Permit {permit}"}
+    assert hansa["visby"].anonymous.get(f"/v1/delegations/{job}/log", headers=shown).status_code == 404
+    assert ended(alice, job)["status"] == "Succeeded"
+
+
 def test_a_mesh_passes_a_job_on_but_never_in_a_circle(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
     name = fresh("mesh")
     deploy(

@@ -30,6 +30,12 @@ class Looping(errors.Conflict):
     code = "delegation.loop"
 
 
+class NotTheSameJob(errors.Conflict):
+    """There is a job of that name here which is somebody else's, or did not come from elsewhere."""
+
+    code = "delegation.not-the-same-job"
+
+
 class NeverFits(errors.Conflict):
     """The job is too large for this cluster, and there is nobody it could be passed on to."""
 
@@ -55,6 +61,9 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
         raise Looping(f"job {parcel.job} has been at {room.cluster_id} before")
     if len(parcel.path) > hop_limit:
         raise Looping(f"job {parcel.job} passed {len(parcel.path)} clusters already")
+    before = await room.jobs.get(parcel.job)
+    if before is not None:
+        _require_same(room, caller, service, before)
     never = room.dispatcher.never_fits(*validation.needs(service))
     if never and not any(member.cluster_id not in parcel.path for member in replicas.own_targets(service)):
         raise NeverFits(f"{room.cluster_id} can never run it: {never}")
@@ -65,6 +74,14 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
         parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
     )
     await room.receipts.add(receipt)
+
+
+def _require_same(room: Room, caller: Caller, service: Service, job: Job) -> None:
+    """A new permit replaces the one we know, so only whose job it is may bring it; in a mesh it may come other ways."""
+    theirs = caller.kind == "user" and job.owner != caller.uid
+    never_came = room.receipts.get(job.name) is None and job.reason != CALLED_OFF  # which takes its receipt along
+    if job.service != service.name or theirs or never_came:
+        raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
 
 
 async def _origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str, str]:
