@@ -27,7 +27,7 @@ def decisions(sizes: Sizes) -> Part:
     with _members() as (good, one_hung):
         told = asyncio.run(_measure(good, one_hung, sizes.decisions))
     cold = [hung / none for hung, none in zip(told["hung"], told["none"], strict=True)]
-    cached = [hung / none for hung, none in zip(told["hung, known"], told["none, known"], strict=True)]
+    cached = [hung / none for hung, none in zip(told["hung, work"], told["none, work"], strict=True)]
     worst = percentile(told["hung, known"], 0.95) * 1000
     return Part(
         "Deciding where a job goes",
@@ -49,6 +49,7 @@ def decisions(sizes: Sizes) -> Part:
                 f"{spread(cached)}x",
                 "within 10 %",
                 statistics.median(cached) <= 1.1,
+                "processor time; nobody is waited for",
             ),
             Figure(
                 "from what is known, one hung",
@@ -94,41 +95,47 @@ class _Part:
 
 
 async def _measure(good: Mapping[str, int], one_hung: Mapping[str, int], rounds: int) -> dict[str, list[float]]:
-    told: dict[str, list[float]] = {name: [] for name in ("none", "hung", "none, known", "hung, known")}
+    variants = {"none": (good, _open(good)), "hung": (one_hung, _open(one_hung))}
+    told: dict[str, list[float]] = {name: [] for name in ("none", "hung", "none, work", "hung, work", "hung, known")}
     gc.disable()  # a pause for it would hit the one or the other
     for turn in range(rounds + 1):
-        for name, ports in (("none", good), ("hung", one_hung)):
-            cold, known = await _decide(ports)
+        for name, (ports, peers) in variants.items():
+            cold, known, work = await _decide(list(ports), peers)
             if turn:  # the first one warms up
                 told[name].append(cold)
-                told[f"{name}, known"].append(known)
+                told.setdefault(f"{name}, known", []).append(known)
+                told[f"{name}, work"].append(work)
         gc.collect()
     gc.enable()
+    for _, peers in variants.values():
+        await peers.close()
     return told
 
 
-async def _decide(ports: Mapping[str, int]) -> tuple[float, float]:
-    """Seconds for a decision with nothing known, and for one of those that follow."""
+def _open(ports: Mapping[str, int]) -> OscarPeers:
     clusters = {ident: KnownCluster(endpoint=f"http://127.0.0.1:{port}") for ident, port in ports.items()}
-    given = FederationSettings(clusters=clusters)
-    peers = OscarPeers(given, own_id="bench")
+    return OscarPeers(FederationSettings(clusters=clusters), own_id="bench")
+
+
+async def _decide(clusters: list[str], peers: OscarPeers) -> tuple[float, float, float]:
+    """Seconds for a decision with nothing known, and for one of those that follow, in all and of the processor."""
+    given = FederationSettings()
     prober = Prober(SystemClock(), ttl=given.probe_ttl, timeout=given.probe_timeout)
     room = cast(Room, _Part(peers, prober))
     delegator = Delegator(room, threshold=10, patience=20, hop_limit=4, formula="free-cpu")
-    record, job = _service(list(ports)), Job("bench-1", "bench", "bench", Status.PENDING, 0.0, 200, 64 << 20, b"x")
+    record, job = _service(clusters), Job("bench-1", "bench", "bench", Status.PENDING, 0.0, 200, 64 << 20, b"x")
     try:
         began = time.perf_counter()
         ranking = await delegator.decide(record, job)
         cold = time.perf_counter() - began
         assert len(ranking.order) >= _MEMBERS - 2, ranking
-        began = time.perf_counter()
+        began, work = time.perf_counter(), time.process_time()
         for _ in range(_OUT_OF):
             await delegator.decide(record, job)
             await asyncio.sleep(0)
-        return cold, (time.perf_counter() - began) / _OUT_OF
+        return cold, (time.perf_counter() - began) / _OUT_OF, (time.process_time() - work) / _OUT_OF
     finally:
         await prober.close()
-        await peers.close()
 
 
 def _service(clusters: list[str]) -> Record:
