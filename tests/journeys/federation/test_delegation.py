@@ -240,6 +240,31 @@ def test_a_mesh_passes_a_job_on_but_never_in_a_circle(hansa: Federation, alice: 
     assert story_of(alice, job)["status"] == "Pending"
 
 
+def test_a_job_that_went_in_a_circle_or_too_far_is_refused(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("hops")
+    deploy([member("visby", f"{name}-v")], name=name)
+    visby = hansa.user("alice", "visby")
+    for path in ("lubeck,visby", "lubeck,a,b,c,d"):
+        job = f"{name}-{uuid.uuid4()}"
+        headers = {"X-Delegated-Job-ID": job, "X-Hansa-Origin": "lubeck", "X-Hansa-Permit": "ab" * 32}
+        answer = visby.post(f"/job/{name}-v", content=b"x", headers={**headers, "X-Hansa-Path": path})
+        assert answer.status_code == 409, answer.text
+        assert visby.get(f"/v1/jobs/{job}").status_code == 404
+
+
+def test_a_hung_member_keeps_no_job(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
+    name = fresh("hung")
+    deploy(everywhere(name), name=name, delegation="random")
+    hansa.gates["visby"].shut("hang")
+    jobs = [submit(alice, name) for _ in range(4)]
+    for job in jobs:
+        told = ended(alice, job)
+        assert told["status"] == "Succeeded", told
+        assert told["delegation"]["cluster_id"] in ("riga", "tallinn")
+
+
 def test_an_endpoint_gets_the_event_and_none_of_our_credentials(
     hansa: Federation, alice: httpx.Client, deploy: Deploy, web: Listener, rogue: Listener
 ) -> None:
