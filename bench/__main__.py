@@ -4,13 +4,16 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import ROOT, api, starts
+from bench import ROOT, api, deciding, federation, starts
 from bench.figures import FULL, QUICK, TINY, Part, Sizes, as_page, as_text, load, machine
 
 SUITES: Mapping[str, Callable[[Sizes], Part]] = {
     "reads": api.reads,
     "submissions": api.submissions,
     "starts": starts.starts,
+    "federated-create": federation.creates,
+    "decisions": deciding.decisions,
+    "delegated-jobs": federation.delegated,
 }
 _SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
 _PAGE = ROOT / "docs" / "benchmarks.md"

@@ -21,11 +21,15 @@ class Sizes:
     """Seconds that one variant is under load in one round."""
     starts: int
     """Jobs and uploads whose way to the script's first line is timed."""
+    federated: int
+    """Creates over each number of members."""
+    decisions: int
+    """Rounds of decisions where a job goes."""
 
 
-FULL = Sizes(services=1000, rounds=9, slice=1.0, starts=60)
-QUICK = Sizes(services=200, rounds=3, slice=0.5, starts=12)
-TINY = Sizes(services=5, rounds=1, slice=0.05, starts=2)
+FULL = Sizes(services=1000, rounds=9, slice=1.0, starts=60, federated=15, decisions=15)
+QUICK = Sizes(services=200, rounds=3, slice=0.5, starts=12, federated=4, decisions=5)
+TINY = Sizes(services=5, rounds=1, slice=0.05, starts=2, federated=1, decisions=1)
 
 
 @dataclass(frozen=True, slots=True)

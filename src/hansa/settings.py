@@ -112,7 +112,7 @@ class StorageSettings(_Group):
     endpoint: str = ""
     """The S3 address for `minio` and `s3`."""
     host: str = "127.0.0.1"
-    """Where the embedded store's S3 port answers; members of a federation must reach it. Inner ports stay at home."""
+    """Where the embedded store's S3 port answers, for members of a federation too. Its inner ports stay on loopback."""
     port: int = Field(0, ge=0, le=65535)
     """Its port there; 0 is the store's own number, which stays the same over restarts."""
     public_endpoint: str = ""

@@ -30,6 +30,9 @@ def test_every_suite_reports_its_figures(tmp_path: Path) -> None:
         "jobs accepted",
         "accepted to running",
         "upload to",
+        "16 members, against one",
+        "one hung, against none",
+        "delegated job, above a local job",
     ):
         assert promised in done.stdout
     written = page.read_text()

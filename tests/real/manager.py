@@ -193,7 +193,9 @@ class StartManager(Protocol):
 
 
 @contextlib.contextmanager
-def running_manager(settings: Mapping[str, Any] | None = None, *, database: str = "") -> Iterator[Manager]:
+def running_manager(
+    settings: Mapping[str, Any] | None = None, *, database: str = "", port: int = 0
+) -> Iterator[Manager]:
     """A manager with these settings (dotted names) on top of roomy defaults; SQLite unless a database is given."""
     with contextlib.ExitStack() as undo:
         # Not pytest's own folder: jobs run as other users, who have to reach their part of it.
@@ -203,7 +205,7 @@ def running_manager(settings: Mapping[str, Any] | None = None, *, database: str 
         given = {**ROOMY, "sandbox.uid_base": undo.enter_context(leased_uids()), **(settings or {})}
         if database:
             given["database.url"] = database
-        manager = Manager(folder, free_port(), given)
+        manager = Manager(folder, port or free_port(), given)
         undo.callback(manager.close)
         manager.start()
         yield manager

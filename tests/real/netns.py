@@ -9,11 +9,13 @@
         net.delay("visby", 0.025)                       # each way
 
 The bridge is in a hub namespace of its own, so nothing of this machine's network changes, and several test runs may
-have the same addresses. Needs root, iproute2 and nftables; everything is removed at the end, also of a failed run.
+have the same addresses. Needs root, iproute2 and nftables; everything is removed at the end, also of a failed run, and
+what a killed run had to leave is removed by the next.
 """
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -144,12 +146,21 @@ def network(*names: str) -> Iterator[Network]:
     for program in ("ip", "nft", "nsenter"):
         if shutil.which(program) is None:
             parts.give_up("network namespaces", f"no program `{program}`")
-    made = Network(f"hansa-{secrets.token_hex(3)}", names)
+    _sweep()
+    made = Network(f"hansa-{os.getpid():x}-{secrets.token_hex(2)}", names)
     try:
         made.up()
         yield made
     finally:
         made.close()
+
+
+def _sweep() -> None:
+    """Namespaces whose test process is gone."""
+    for path in Path("/run/netns").glob("hansa-*-*-*"):
+        owner = re.match(r"hansa-([0-9a-f]+)-[0-9a-f]{4}-", path.name)
+        if owner and not Path("/proc", str(int(owner[1], 16))).exists():
+            subprocess.run(["ip", "netns", "del", path.name], capture_output=True, timeout=_LIMIT, check=False)
 
 
 def _ip(*words: str) -> None:

@@ -48,9 +48,9 @@ def carry(one: socket.socket, other: socket.socket, delay: float) -> None:
         ready, _, _ = select.select([one, other, sys.stdin], [], [], wait)
         if sys.stdin in ready:
             return
-        for link in ready:
+        for link in (one, other):
             target = other if link is one else one
-            for _ in range(_BURST):
+            for _ in range(_BURST if link in ready else 0):
                 try:
                     frame, source = link.recvfrom(1 << 16)
                 except BlockingIOError:

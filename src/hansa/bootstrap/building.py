@@ -291,9 +291,10 @@ async def _build(ground: _Ground) -> App:
         own_endpoint=federating.own_endpoint(given),
         keyring=_keyring(ground, keeping.people, abroad.peers),
         store_keys=delegated_keys.of,
-        check_store=federating.checking(open_foreign),
+        check_store=federating.checking(open_foreign, clock),
         **abroad.for_room(),
     )
+    follower = federating.follower(given, room)
     app = App(
         settings=given,
         clock=clock,
@@ -301,8 +302,8 @@ async def _build(ground: _Ground) -> App:
         sign_in=await _sign_in(given, ground.parts),
         room=room,
         uploads=UploadWatch(room, open_store.uploads, given.storage.reconcile_every),
-        delegator=federating.delegator(given, room),
-        follower=federating.follower(given, room),
+        delegator=federating.delegator(given, room, follower),
+        follower=follower,
         quotas=keeping.quotas,
         usage=resources.Usage(usage),
         facts=facts,

@@ -16,6 +16,8 @@ from hansa.services import Delegator, Follower, Prober, Room, Sightings
 from hansa.settings import Settings
 from hansa.store import Database, DelegationStore, OperationStore, ReceiptStore
 
+_REACHED_FOR = 5.0  # seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Federating:
@@ -59,13 +61,14 @@ def federating(given: Settings, database: Database, vault: Vault, clock: Clock, 
     )
 
 
-def delegator(given: Settings, room: Room) -> Delegator:
+def delegator(given: Settings, room: Room, follower: Follower) -> Delegator:
     return Delegator(
         room,
         threshold=given.federation.rescheduler_threshold,
         patience=given.federation.handover_patience,
         hop_limit=given.federation.hop_limit,
         formula=given.federation.load_formula,
+        on_gone=follower.wake,
     )
 
 
@@ -100,13 +103,22 @@ class DelegatedKeys:
 
 def checking(
     open_foreign: Callable[[str, Mapping[str, Any]], storage.ObjectStore],
+    clock: Clock,
 ) -> Callable[[Mapping[str, str]], Awaitable[None]]:
-    """Can the store another cluster names be reached from here?"""
+    """Can the store another cluster names be reached from here? A yes holds for a moment, for jobs come in bursts and
+    to open a store is slow."""
+    reached: dict[tuple[tuple[str, str], ...], float] = {}
 
     async def check(store: Mapping[str, str]) -> None:
+        now, which = clock.now(), tuple(sorted(store.items()))
+        for old in [one for one, at in reached.items() if not 0 <= now - at < _REACHED_FOR]:
+            del reached[old]
+        if which in reached:
+            return
         opened = open_foreign("minio", store)
         try:
             await opened.check()
+            reached[which] = now
         finally:
             await opened.close()
 

@@ -15,7 +15,7 @@ import structlog
 
 from hansa.identity import Caller, access
 from hansa.kernel.errors import Forbidden, HansaError
-from hansa.services import orders, reading, replicas, validation
+from hansa.services import former_secrets, orders, reading, replicas, validation
 from hansa.services.delegation import following
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
@@ -51,8 +51,9 @@ async def create(room: Room, caller: Caller, definition: Service, authorization:
     for bucket in buckets:
         room.buckets.check_usable(caller, bucket)
     public, secrets = take_out(service)
+    absent: frozenset[str] = frozenset()
     if replicas.expands(public):
-        secrets = await replicas.prepare(room, public, secrets, authorization)
+        secrets, absent = await replicas.prepare(room, public, secrets, authorization)
     now = room.clock.now()
     record = Record(public, 1, "creating", False, (), now, now)
     async with room.changing(service.name):
@@ -60,7 +61,7 @@ async def create(room: Room, caller: Caller, definition: Service, authorization:
         async with AsyncExitStack() as undo:
             undo.push_async_callback(room.records.remove, service.name)
             record = await _make_parts(room, caller, record, secrets, buckets, undo)
-            operation = await replicas.deploy(room, record, authorization) if replicas.expands(public) else ""
+            operation = await replicas.deploy(room, record, authorization, absent) if replicas.expands(public) else ""
             ready = replace(record, phase="ready")
             record = await room.records.replace(ready, secrets, record.version, commits=operation)
             undo.pop_all()
@@ -152,9 +153,11 @@ async def update(
         buckets = _own_buckets(room, service)
         for bucket in buckets:
             room.buckets.check_usable(caller, bucket)
-        public, secrets = take_out(service, room.records.secrets(service.name))
+        kept = room.records.secrets(service.name)
+        public, secrets = take_out(service, former_secrets.meant(service, kept))
+        secrets = former_secrets.remember(before, public, kept, secrets)
         if replicas.expands(public):
-            secrets = await replicas.prepare(room, public, secrets, authorization, probe=False)
+            secrets, _ = await replicas.prepare(room, public, secrets, authorization, probe=False)
         missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))
         made = tuple(dict.fromkeys((*old.made_buckets, *missing)))
         new_folders = [folder for folder in input_folders(service) if folder not in input_folders(before)]

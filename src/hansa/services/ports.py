@@ -106,6 +106,10 @@ class Jobs(Protocol):
         """After a restart: what ran when we died waits again, or failed if it was tried too often (returned)."""
         ...
 
+    async def again(self, name: str, reasons: Sequence[str]) -> bool:
+        """Failed for one of these reasons → Pending; False if it is anything else."""
+        ...
+
     async def waiting(self) -> list[Waiting]:
         """All pending jobs in order of acceptance."""
         ...

@@ -67,6 +67,8 @@ async def submit(
         before = await room.jobs.get(job_name)
         if before is not None and before.service != name:
             raise Conflict(f"job {job_name} belongs to another service", hint="send another X-Delegated-Job-ID")
+        if before is not None and parcel is not None:
+            await receiving.take_up_again(room, before)
     return job
 
 

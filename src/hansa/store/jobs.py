@@ -83,6 +83,12 @@ class JobStore:
 
         return await self._database.write(write)
 
+    async def again(self, name: str, reasons: Sequence[str]) -> bool:
+        ended = sa.and_(jobs.c.name == name, jobs.c.status == Status.FAILED, jobs.c.reason.in_(reasons))
+        fresh = {"status": Status.PENDING, "phase": "here", "started": None, "finished": None, "exit_code": None}
+        statement = jobs.update().where(ended).values(**fresh, reason="it was given to us once more")
+        return bool(await self._database.write(lambda c: c.execute(statement).rowcount))
+
     async def waiting(self) -> list[Waiting]:
         columns = (jobs.c.name, jobs.c.service, jobs.c.owner, jobs.c.cpu, jobs.c.memory)
         pending = sa.and_(jobs.c.status == Status.PENDING, jobs.c.phase == "here")

@@ -47,7 +47,7 @@ def web(rogue: Listener) -> Iterator[Listener]:
 @pytest.fixture(scope="session")
 def hansa(provider: IdentityProvider, web: Listener) -> Iterator[Federation]:
     """lubeck is too small for most jobs, riga for the larger ones, tallinn is choosy about images."""
-    settings = {
+    settings: dict[str, dict[str, Any]] = {
         "lubeck": {"jobs.cpu": "100m", "federation.allowed_endpoints": [web.url]},
         "riga": {"jobs.cpu": "1"},
         "tallinn": {"images.allowed": ["debian"]},

@@ -126,3 +126,9 @@ def outputs(hansa: Federation, client: httpx.Client, bucket: str, folder: str = 
         for one in found
         if not one["Key"].endswith("/")
     }
+
+
+def nothing_runs(client: httpx.Client, service: str) -> bool:
+    """Also the runs that lost their right have ended, so what is not visible now never will be."""
+    listed = client.get(f"/system/logs/{service}").json()["jobs"]
+    return all(job["status"] in ("Succeeded", "Failed") for job in listed.values())

@@ -5,6 +5,7 @@ Gates hold the step; several stories share one kill, since every restart takes s
 
 import concurrent.futures
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ from journeys.federation.stories import (
     fresh,
     member,
     members_at,
+    nothing_runs,
     outputs,
     story_of,
     submit,
@@ -78,8 +80,8 @@ def test_the_coordinator_dies_during_creates(hansa: Federation, alice: httpx.Cli
     killed(hansa, "lubeck", *held)
     for cluster, name in names.items():
         there = of_alice(hansa, cluster)
-        eventually(lambda t=there, n=name: absent(t, f"{n}-w"), what=f"{name} taken back at {cluster}")
-        eventually(lambda n=name: absent(alice, n), what=f"{name} taken back")
+        eventually(partial(absent, there, f"{name}-w"), what=f"{name} taken back at {cluster}")
+        eventually(partial(absent, alice, name), what=f"{name} taken back")
     assert not absent(of_alice(hansa, "visby"), whole)  # what was answered stays
     buckets = [one["bucket_name"] for one in alice.get("/system/buckets").json() or []]
     assert not set(buckets) & set(names.values())
@@ -109,7 +111,7 @@ def test_a_member_dies_during_creates(hansa: Federation, alice: httpx.Client, se
         assert absent(alice, name)
         for cluster in ("visby", "tallinn"):
             there = of_alice(hansa, cluster)
-            eventually(lambda t=there, w=f"{name}-{cluster[0]}": absent(t, w), what=f"{name} taken back at {cluster}")
+            eventually(partial(absent, there, f"{name}-{cluster[0]}"), what=f"{name} taken back at {cluster}")
 
 
 def test_the_coordinator_dies_during_member_changes(
@@ -142,7 +144,7 @@ def test_the_coordinator_dies_during_member_changes(
 
     for name, cluster in ((adding, "riga"), (told, "tallinn"), (removing, "riga"), (leaving, "riga")):
         worker = f"{name}-{cluster[0]}"
-        eventually(lambda n=name, c=cluster, w=worker: consistent(n, c, w), what=f"{worker} and the list agree")
+        eventually(partial(consistent, name, cluster, worker), what=f"{worker} and the list agree")
 
 
 def test_a_member_dies_during_a_member_change(
@@ -172,13 +174,8 @@ def one_output(hansa: Federation, alice: httpx.Client, name: str, job: str) -> N
         worker = f"{name}-{key[0]}"
         there = of_alice(hansa, key)
         if not absent(there, worker):
-            eventually(lambda t=there, w=worker: nothing_runs(t, w), what=f"rest at {key}")
+            eventually(partial(nothing_runs, there, worker), what=f"rest at {key}")
     assert len(outputs(hansa, alice, name)) == 1
-
-
-def nothing_runs(client: httpx.Client, service: str) -> bool:
-    listed = client.get(f"/system/logs/{service}").json()["jobs"]
-    return all(job["status"] in ("Succeeded", "Failed") for job in listed.values())
 
 
 def test_the_coordinator_dies_during_hand_overs_and_runs(

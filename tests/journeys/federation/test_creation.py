@@ -156,6 +156,30 @@ def test_an_older_worker_of_the_group_gets_its_former_definition_back(hansa: Fed
     assert absent(visby, f"{name}-visby")
 
 
+def test_an_older_worker_gets_its_former_secrets_back_too(hansa: Federation, alice: httpx.Client) -> None:
+    """Nobody can read them, so the member itself has to know what they were."""
+    name = fresh("secret")
+    plain = {"input": [], "output": [], "script": "echo the word is $WORD"}
+
+    def with_word(word: str, *clusters: str, **more: Any) -> dict[str, Any]:
+        secrets = {"refresh_token": hansa.refresh_token("alice"), "WORD": word}
+        members = [member(cluster, f"{name}-{cluster}") for cluster in clusters]
+        environment = {"variables": {}, "secrets": secrets}
+        return {**stories.federated(name, members, **more), **plain, "environment": environment}
+
+    stories.create(alice, with_word("first", "visby"))
+    assert alice.delete(f"/system/services/{name}", params={"workers": "keep"}).status_code == 204
+    visby = of_alice(hansa, "visby")
+    before = definition_of(visby, f"{name}-visby")
+    answer = alice.post("/system/services", json=with_word("second", "visby", "tallinn", image="alpine"))
+    assert answer.status_code == 502, answer.text
+    assert definition_of(visby, f"{name}-visby") == before
+    job = stories.submit(visby, f"{name}-visby")
+    assert stories.ended(visby, job)["status"] == "Succeeded"
+    assert "the word is first" in visby.get(f"/system/logs/{name}-visby/{job}").text
+    assert visby.delete(f"/system/services/{name}-visby").status_code == 204
+
+
 def test_an_untrusted_endpoint_is_refused_before_anything_is_sent(
     hansa: Federation, alice: httpx.Client, rogue: Listener
 ) -> None:

@@ -7,12 +7,22 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from functools import partial
 
-import httpx
 import pytest
 
 from journeys.federation import stories
-from journeys.federation.stories import absent, ended, eventually, fresh, member, outputs, story_of, submit
+from journeys.federation.stories import (
+    absent,
+    ended,
+    eventually,
+    fresh,
+    member,
+    nothing_runs,
+    outputs,
+    story_of,
+    submit,
+)
 from real.federation import Federation, cut_off_federation
 from real.identity_provider import IdentityProvider
 from real.netns import Network
@@ -89,18 +99,12 @@ def test_one_visible_output_and_no_lost_job(islands: Federation, net: Network, s
     told = {tag: ended(alice, job, 60) for tag, job in jobs.items()}
     assert {tag: one["status"] for tag, one in told.items()} == dict.fromkeys(tags, "Succeeded"), (happened, told)
     for cluster, worker in (("visby", f"{service}-v"), ("riga", f"{service}-r")):
-        eventually(lambda c=cluster, w=worker: nothing_runs(islands.user("alice", c), w), what=f"rest at {cluster}")
+        eventually(partial(nothing_runs, islands.user("alice", cluster), worker), what=f"rest at {cluster}")
     seen = outputs(islands, alice, service, f"out/seed-{seed}-")
     for tag, one in told.items():
         mine = [content for key, content in seen.items() if key.startswith(f"out/{tag}.")]
         assert len(mine) == 1, (happened, tag, seen, one)
         assert mine[0].decode().strip() == one["delegation"]["service"], (happened, one)
-
-
-def nothing_runs(client: httpx.Client, service: str) -> bool:
-    """Also the runs that lost their right have ended, so what is not visible now never will be."""
-    listed = client.get(f"/system/logs/{service}").json()["jobs"]
-    return all(job["status"] in ("Succeeded", "Failed") for job in listed.values())
 
 
 def test_a_member_that_stays_away_loses_its_job_to_another(islands: Federation, net: Network, service: str) -> None:

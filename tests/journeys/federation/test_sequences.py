@@ -17,13 +17,13 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from journeys.federation.stories import eventually
 from real.federation import Federation, federation
 
 EXAMPLES = int(os.environ.get("HANSA_TEST_FEDERATION_EXAMPLES", "2"))
-STEPS = 14
+STEPS = 18
 SETTLING = 45.0
 HOME, MEMBERS = "lubeck", ("visby", "riga")
 SERVICES = ("one", "two")
@@ -58,7 +58,8 @@ class Wanted:
 
 
 class Sequences(RuleBasedStateMachine):
-    """`hansa` is given by the test, for all sequences."""
+    """`hansa` is given by the test, for all sequences. What is possible at a step depends on how a kill came out, which
+    Hypothesis cannot know: a step that makes no sense then does nothing, instead of having a precondition."""
 
     hansa: Federation
 
@@ -105,9 +106,10 @@ class Sequences(RuleBasedStateMachine):
         st.tuples(st.sampled_from(MEMBERS), st.sampled_from(SERVICES)), min_size=1, max_size=3, unique=True
     )
 
-    @precondition(lambda self: self._coordinator_lives and self.wanted is None)
     @rule(topology=st.sampled_from(["star", "mesh", "tree"]), chosen=members, kill_after=st.none() | st.floats(0, 0.3))
     def create(self, topology: str, chosen: list[tuple[str, str]], kill_after: float | None) -> None:
+        if self.wanted is not None or not self._coordinator_lives:
+            return
         fresh = Wanted(topology, f"echo {next(self.scripts)}")
         for cluster, service in chosen:
             one = self._member(cluster, service)
@@ -133,7 +135,6 @@ class Sequences(RuleBasedStateMachine):
         if possible:
             self._have(fresh)
 
-    @precondition(lambda self: self._coordinator_lives and self.wanted is not None)
     @rule(
         verb=st.sampled_from(["add", "add", "update", "remove", "remove"]),
         cluster=st.sampled_from(MEMBERS),
@@ -146,7 +147,8 @@ class Sequences(RuleBasedStateMachine):
         self, verb: str, cluster: str, service: str, delete: bool, priority: int, kill_after: float | None
     ) -> None:
         before = self.wanted
-        assert before is not None
+        if before is None or not self._coordinator_lives:
+            return
         one = self._member(cluster, service, priority=priority)
         key = _key(one)
         after = Wanted(before.topology, before.script, dict(before.members))
@@ -179,11 +181,11 @@ class Sequences(RuleBasedStateMachine):
             elif answer is None:
                 self.left.add(key + "?")  # killed before or after it wrote down that the worker has to go
 
-    @precondition(lambda self: self._coordinator_lives and self.wanted is not None)
     @rule(kill_after=st.none() | st.none() | st.floats(0, 0.2))
     def new_definition(self, kill_after: float | None) -> None:
         before = self.wanted
-        assert before is not None
+        if before is None or not self._coordinator_lives:
+            return
         after = Wanted(before.topology, f"echo {next(self.scripts)}", before.members)
         definition = self.hansa[HOME].admin.get(f"/system/services/{self.stem}").json()
         answer = self._ask("PUT", "/system/services", {**definition, "script": after.script}, kill_after)
@@ -193,11 +195,11 @@ class Sequences(RuleBasedStateMachine):
             assert answer.status_code in (200, 204), answer.text
             self._have(after)
 
-    @precondition(lambda self: self._coordinator_lives and self.wanted is not None)
     @rule(keep=st.booleans())
     def delete(self, keep: bool) -> None:
         wanted = self.wanted
-        assert wanted is not None
+        if wanted is None or not self._coordinator_lives:
+            return
         answer = self._ask("DELETE", f"/system/services/{self.stem}" + ("?workers=keep" if keep else ""), None, None)
         assert answer is not None
         assert answer.status_code in (200, 204), answer.text
@@ -205,10 +207,10 @@ class Sequences(RuleBasedStateMachine):
         if keep:  # those a dead member never got, it will not get any more
             self.left |= {f"{key}?" for key in wanted.members if not self._is_foreign(key)}
 
-    @precondition(lambda self: self.wanted is not None and self.wanted.members)
     @rule(number=st.integers(0, 9))
     def lose_a_worker(self, number: int) -> None:
-        assert self.wanted is not None
+        if self.wanted is None or not self.wanted.members:
+            return
         key = list(self.wanted.members)[number % len(self.wanted.members)]
         cluster, _, service = key.partition("/")
         if cluster in self.dead or self._is_foreign(key):
@@ -216,16 +218,16 @@ class Sequences(RuleBasedStateMachine):
         note(f"its owner deletes {key}")
         assert self.hansa[cluster].admin.delete(f"/system/services/{service}").status_code in (204, 404)
 
-    @precondition(lambda self: len(self.dead) < 2)
     @rule(cluster=st.sampled_from([HOME, *MEMBERS]))
     def kill(self, cluster: str) -> None:
-        self.hansa[cluster].kill()
-        self.dead.add(cluster)
+        if len(self.dead) < 2:
+            self.hansa[cluster].kill()
+            self.dead.add(cluster)
 
-    @precondition(lambda self: self.dead)
     @rule(number=st.integers(0, 2))
     def restart(self, number: int) -> None:
-        self._start(sorted(self.dead)[number % len(self.dead)])
+        if self.dead:
+            self._start(sorted(self.dead)[number % len(self.dead)])
 
     def _start(self, cluster: str) -> None:
         self.hansa[cluster].start()

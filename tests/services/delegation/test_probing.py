@@ -160,6 +160,18 @@ async def test_a_hung_member_of_many_that_are_unknown_is_waited_for_only_briefly
     assert free((await setting.look(*members, wait_for="all"))["m3"]) == 1000
 
 
+async def test_one_unknown_among_known_ones_is_not_waited_for(setting: Setting) -> None:
+    visby, riga = Member("visby"), Member("riga")
+    await setting.look(visby)
+    riga.hang()
+    began = time.perf_counter()
+    for _ in range(20):
+        seen = await setting.look(visby, riga)
+        await asyncio.sleep(0)
+    assert time.perf_counter() - began < 1
+    assert (free(seen["visby"]), seen["riga"].status, riga.asked) == (1000, None, 1)
+
+
 async def test_the_only_unknown_one_is_waited_for_but_not_beyond_the_limit() -> None:
     clock = Clock()
     prober = Prober(clock, ttl=TTL, timeout=0.05)

@@ -109,7 +109,7 @@ class LocalJobHost:
     ) -> services.Outcome:
         if order.may_publish is not None and not await order.may_publish():
             log.say("WARNING", "another run of this job was given precedence; these outputs are thrown away")
-            return services.Outcome(False, outcome.exit_code, "superseded by another run", outcome.cpu_seconds)
+            return services.Outcome(False, outcome.exit_code, services.delegation.SUPERSEDED, outcome.cpu_seconds)
         try:
             count = await staging.carry()
         except errors.HansaError as error:

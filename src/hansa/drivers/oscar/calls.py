@@ -5,7 +5,9 @@ large, or that it points elsewhere is said here, without repeating anything secr
 """
 
 import asyncio
+import importlib.util
 import ssl
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -18,6 +20,11 @@ import msgspec
 from hansa.drivers.oscar import quoting
 from hansa.drivers.oscar.limits import Limits
 from hansa.services import peers
+
+# The HTTP library looks for this module several times for every request, to learn whether trio runs. Where it is not
+# installed each look searches all folders, which took a third of the processor time of a call; this says so at once.
+if importlib.util.find_spec("sniffio") is None:
+    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 _GATEWAYS = (502, 503, 504)
 _GATEWAY_WORDS = ("bad gateway", "service unavailable", "gateway time", "no available server", "no healthy upstream",

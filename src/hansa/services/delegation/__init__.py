@@ -6,7 +6,9 @@
 
 from hansa.services.delegation.ledger import (
     AT_HOME,
+    CALLED_OFF,
     NOBODY,
+    SUPERSEDED,
     Delegation,
     Delegations,
     Parcel,
@@ -20,7 +22,9 @@ from hansa.services.delegation.probing import Prober
 # handover, following and receiving act on the whole room, which itself names this package: import them by name
 __all__ = [
     "AT_HOME",
+    "CALLED_OFF",
     "NOBODY",
+    "SUPERSEDED",
     "Candidate",
     "Delegation",
     "Delegations",

@@ -5,6 +5,7 @@ A run that has begun to publish its outputs is never replaced, for then two runs
 """
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field
 
 import structlog
@@ -14,12 +15,13 @@ from hansa.kernel.errors import HansaError
 from hansa.services import replicas
 from hansa.services.delegation.ledger import NOBODY, Delegation
 from hansa.services.job import Outcome, Status
-from hansa.services.peers import AwayJob, Credentials, Peer, PeerUnreachable
+from hansa.services.peers import AwayJob, Credentials, Peer, PeerRefused, PeerUnreachable
 from hansa.services.ports import Waiting
 from hansa.services.room import Room
 
 _log = structlog.get_logger("hansa.delegation")
 _EVERY, _SOON, _YOUNG = 2.0, 0.25, 10.0
+_AT_ONCE, _NEW = 0.1, 2.0  # most jobs are short
 _MOST_AT_ONCE = 32
 
 
@@ -28,15 +30,27 @@ class Follower:
     room: Room
     lost_after: float
     _since: dict[str, float] = field(default_factory=dict)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """A job has just gone away."""
+        self._wake.set()
 
     async def work(self) -> None:
         """Until cancelled."""
         while True:
-            busy = await self.follow_all()
-            await asyncio.sleep(_SOON if busy else _EVERY)
+            self._wake.clear()
+            youngest = await self.follow_all()
+            if youngest < _NEW:
+                await asyncio.sleep(_AT_ONCE)
+            elif youngest < _YOUNG:
+                await asyncio.sleep(_SOON)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), _EVERY)
 
-    async def follow_all(self) -> bool:
-        """One pass over all jobs that are away; True if one of them is young, and may end any moment."""
+    async def follow_all(self) -> float:
+        """One pass over all jobs that are away; returns how long ago the last one of them left, in seconds."""
         limit = asyncio.Semaphore(_MOST_AT_ONCE)
 
         async def one(delegation: Delegation) -> None:
@@ -50,16 +64,16 @@ class Follower:
         active = [one for one in await self.room.delegations.active() if not self._is_being_offered(one)]
         for job in self._since.keys() - {delegation.job for delegation in active}:
             del self._since[job]
-        young = False
+        youngest = float("inf")
         due: list[Delegation] = []
         for delegation in active:
             age = now - self._since.setdefault(delegation.job, now)
-            young |= age < _YOUNG
+            youngest = min(youngest, age)
             # one that runs for long is asked less often, so that many of them cost little
             if age < _YOUNG or now - delegation.heard >= _EVERY:
                 due.append(delegation)
         await asyncio.gather(*(one(delegation) for delegation in due))
-        return young
+        return youngest
 
     def _is_being_offered(self, delegation: Delegation) -> bool:
         """The hand-over itself finds out; only one that a crash cut short is ours to look into."""
@@ -73,8 +87,10 @@ class Follower:
                 found = await peer.away_job(delegation.job, delegation.permit)
             else:
                 found = await self._listed(peer, delegation)
-        except PeerUnreachable as error:
-            await self._silent(delegation, error.message)
+        except (PeerUnreachable, PeerRefused) as error:
+            if isinstance(error, PeerRefused) and error.status < 500:
+                raise
+            await self._silent(delegation, error.message)  # one that is broken tells as little as one that is gone
             return
         now = room.clock.now()
         if found is None:
@@ -89,9 +105,6 @@ class Follower:
 
     async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
         room = self.room
-        if found.started is not None:  # a short job is over before we saw it run
-            now = room.clock.now()
-            await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started)
         try:
             if delegation.fenced:
                 text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)

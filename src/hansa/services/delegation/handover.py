@@ -47,6 +47,7 @@ class Delegator:
     patience: float
     hop_limit: int
     formula: str
+    on_gone: Callable[[], None] = lambda: None
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _tried: dict[str, _Tried] = field(default_factory=dict)
     _in_flight: dict[str, list[tuple[float, Needs]]] = field(default_factory=dict)
@@ -222,6 +223,7 @@ class Delegator:
             if verdict == "":
                 await room.delegations.accepted(job.name, epoch, room.clock.now())
                 room.dispatcher.gone(job.name)
+                self.on_gone()
                 self._in_flight.setdefault(member.key, []).append((room.clock.now(), Needs(job.cpu, job.memory)))
                 _log.info("delegated", job=job.name, member=member.key, policy=said["policy"])
                 return True

@@ -12,6 +12,9 @@ from typing import Any, Literal, Protocol
 Phase = Literal["offering", "away", "back", "done"]
 NOBODY = -1  # no run has the right to publish yet
 AT_HOME = 0  # the epoch of a job that was never given away
+# How runs end that lost their right, at the member: the job itself has not ended by that, and may come back.
+SUPERSEDED = "superseded by another run"
+CALLED_OFF = "its origin ended it"
 
 
 @dataclass(frozen=True, slots=True)

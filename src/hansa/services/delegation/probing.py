@@ -22,7 +22,7 @@ _FIRST_REST, _LONGEST_REST = 10.0, 120.0
 _COMEBACK = 2  # answers in a row close it
 _STALE = 6  # times the usual life: older figures are no figures
 _LAST = 8  # one in so many, at least one, need not answer before a decision
-_GRACE_SHARE, _GRACE_LEAST, _GRACE_MOST = 0.1, 0.01, 0.25  # how long it waits for these, by how long it has waited
+_GRACE_SHARE, _GRACE_LEAST, _GRACE_MOST = 0.1, 0.005, 0.25  # how long it waits for these, by how long it has waited
 
 WaitFor = Literal["nobody", "most", "all"]
 Probe = Callable[[float], Awaitable[tuple[PeerStatus, PeerHistory | None]]]
@@ -65,7 +65,8 @@ class Prober:
         are being asked; never longer than the time limit of one."""
         unknown: list[asyncio.Task[None]] = []
         now = self._clock.now()
-        for key, probe in dict(wanted).items():
+        asked = dict(wanted)
+        for key, probe in asked.items():
             known = self._known.setdefault(key, _Known())
             if now - known.at < self._ttl or now < known.open_until:
                 continue
@@ -74,14 +75,18 @@ class Prober:
             if wait_for == "all" or (known.failures == 0 and self._is_stale(known)):
                 unknown.append(known.looking)
         if unknown and wait_for != "nobody":
-            await self._wait(unknown, 0 if wait_for == "all" else max(1, len(unknown) // _LAST))
+            few = max(1, len(asked) // _LAST) if len(asked) > 1 else 0
+            await self._wait(unknown, 0 if wait_for == "all" else few)
         return {key: self._seen(self._known[key]) for key, _ in wanted}
 
     async def _wait(self, tasks: Sequence[asyncio.Task[None]], dispensable: int) -> None:
+        """Until no more than a few are left, and then a little longer; not at all if there are only few."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         pending = set(tasks)
-        while len(pending) > (dispensable if len(tasks) > 1 else 0):
+        if len(pending) <= dispensable:
+            return
+        while len(pending) > dispensable:
             left = began + self._timeout - loop.time()
             done, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:

@@ -13,10 +13,10 @@ from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.kernel.errors import HansaError
 from hansa.services import replicas, validation
-from hansa.services.delegation.ledger import AT_HOME, Delegation, Parcel, Receipt
+from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, SUPERSEDED, Delegation, Parcel, Receipt
 from hansa.services.job import Job
-from hansa.services.peers import AwayJob, Credentials, PeerUnreachable
-from hansa.services.ports import Record
+from hansa.services.peers import AwayJob, Credentials, PeerRefused, PeerUnreachable
+from hansa.services.ports import Record, Waiting
 from hansa.services.room import Room
 from hansa.services.service import ORIGIN_CLUSTER, Service
 
@@ -28,6 +28,12 @@ class Looping(errors.Conflict):
     """The job has been here before, or passed too many clusters."""
 
     code = "delegation.loop"
+
+
+class NotTheSameJob(errors.Conflict):
+    """There is a job of that name here which is somebody else's, or did not come from elsewhere."""
+
+    code = "delegation.not-the-same-job"
 
 
 class NeverFits(errors.Conflict):
@@ -55,6 +61,9 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
         raise Looping(f"job {parcel.job} has been at {room.cluster_id} before")
     if len(parcel.path) > hop_limit:
         raise Looping(f"job {parcel.job} passed {len(parcel.path)} clusters already")
+    before = await room.jobs.get(parcel.job)
+    if before is not None:
+        _require_same(room, caller, service, before)
     never = room.dispatcher.never_fits(*validation.needs(service))
     if never and not any(member.cluster_id not in parcel.path for member in replicas.own_targets(service)):
         raise NeverFits(f"{room.cluster_id} can never run it: {never}")
@@ -65,6 +74,14 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
         parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
     )
     await room.receipts.add(receipt)
+
+
+def _require_same(room: Room, caller: Caller, service: Service, job: Job) -> None:
+    """A new permit replaces the one we know, so only whose job it is may bring it; in a mesh it may come other ways."""
+    theirs = caller.kind == "user" and job.owner != caller.uid
+    never_came = room.receipts.get(job.name) is None and job.reason != CALLED_OFF  # which takes its receipt along
+    if job.service != service.name or theirs or never_came:
+        raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
 
 
 async def origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str, str]:
@@ -127,17 +144,32 @@ def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
 
 
 async def _ask_origin(room: Room, receipt: Receipt) -> bool:
-    """Until the origin answers: a finished run keeps its outputs for as long as the link is cut."""
+    """Until the origin answers: a finished run keeps its outputs for as long as the link is cut. A job that was given
+    to us once more meanwhile has a newer permit, and the run goes on with that."""
     tries = 0
     while True:
+        shown = room.receipts.get(receipt.job) or receipt
         try:
-            peer = room.peers.find(receipt.origin, receipt.endpoint)
-            return await peer.may_publish(receipt.job, receipt.permit)
-        except PeerUnreachable as error:
+            granted = await room.peers.find(shown.origin, shown.endpoint).may_publish(shown.job, shown.permit)
+            newest = room.receipts.get(receipt.job) or shown
+            if granted or newest.permit == shown.permit:
+                return granted
+        except (PeerUnreachable, PeerRefused) as error:
+            if isinstance(error, PeerRefused) and error.status < 500:
+                raise
             if tries == 0:
                 _log.info("the origin cannot be asked; the outputs wait", job=receipt.job, error=error.message)
             await asyncio.sleep(_ASK_AGAIN[min(tries, len(_ASK_AGAIN) - 1)])
             tries += 1
+
+
+async def take_up_again(room: Room, job: Job) -> bool:
+    """A run that only lost its right starts anew when its origin gives us the job once more."""
+    if not await room.jobs.again(job.name, (SUPERSEDED, CALLED_OFF)):
+        return False
+    await room.job_host.discard(job.name)
+    room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+    return True
 
 
 # What the two managers ask each other, authorised by the permit.
@@ -165,6 +197,8 @@ async def state(room: Room, job: str, permit: str) -> AwayJob:
     found = await room.jobs.get(job)
     if found is None:
         raise NoSuchDelegation(f"job {job} is not here")
+    if await take_up_again(room, found):  # it ended just when it was given to us once more
+        return AwayJob(status="Pending")
     return AwayJob(
         status=found.status.value,
         started=found.started,
@@ -183,7 +217,7 @@ async def log(room: Room, job: str, permit: str, *, timestamps: bool) -> str:
 async def cancel(room: Room, job: str, permit: str) -> None:
     """At the target: ends the job if it runs. Its record stays for its users here; the receipt goes."""
     _receipt(room, job, permit)
-    await room.dispatcher.end([job], "its origin ended it")
+    await room.dispatcher.end([job], CALLED_OFF)
     await room.receipts.remove(job)
 
 

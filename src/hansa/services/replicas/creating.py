@@ -23,8 +23,9 @@ def expands(service: Service) -> bool:
 
 async def prepare(
     room: Room, service: Service, secrets: Mapping[str, str], authorization: str, *, probe: bool = True
-) -> dict[str, str]:
-    """Checks all that can be checked before anything is changed; returns the secrets the federation needs."""
+) -> tuple[dict[str, str], frozenset[str]]:
+    """Checks all that can be checked before anything is changed; returns the secrets the federation needs, and the
+    members that were seen to have no service of their worker's name."""
     topology.check(service)
     if not secrets.get(_TOKEN):
         lacking = [
@@ -39,9 +40,8 @@ async def prepare(
             )
     for member in topology.oscar_members(service.federation):
         expansion.peer_of(room, service, member.cluster_id)  # refuses clusters nobody told us to trust
-    if probe:
-        await expansion.probe(room, service, secrets, authorization)
-    return with_group_key(service, secrets)
+    absent = await expansion.probe(room, service, secrets, authorization) if probe else frozenset()
+    return with_group_key(service, secrets), absent
 
 
 def with_group_key(service: Service, secrets: Mapping[str, str]) -> dict[str, str]:
@@ -51,11 +51,11 @@ def with_group_key(service: Service, secrets: Mapping[str, str]) -> dict[str, st
     return {**secrets, _KEY: secrets.get(_KEY) or randomness.token_hex(32)}
 
 
-async def deploy(room: Room, record: Record, authorization: str) -> str:
+async def deploy(room: Room, record: Record, authorization: str, absent: frozenset[str] = frozenset()) -> str:
     """All replicas in place: returns the operation to commit. Otherwise everything is taken back first."""
     operation = await expansion.begin(room, record, authorization)
     try:
-        return (await expansion.apply(room, record, operation, authorization)).id
+        return (await expansion.apply(room, record, operation, authorization, absent)).id
     except BaseException as error:
         current = await room.operations.get(operation.id) or operation
         after = await expansion.undo(room, current)

@@ -16,6 +16,7 @@ import structlog
 
 from hansa.kernel import errors
 from hansa.kernel.errors import HansaError
+from hansa.services.former_secrets import OPERATION
 from hansa.services.operation import Operation, State, Touched, new_id
 from hansa.services.peers import Credentials, Peer, PeerRefused
 from hansa.services.ports import Record
@@ -67,34 +68,38 @@ async def begin(room: Room, record: Record, caller_authorization: str) -> Operat
     return operation
 
 
-async def probe(room: Room, service: Service, secrets: Mapping[str, str], caller_authorization: str) -> None:
-    """Does every target accept the caller's credentials? Asked before anything is changed anywhere."""
+async def probe(room: Room, service: Service, secrets: Mapping[str, str], caller_authorization: str) -> frozenset[str]:
+    """Does every target accept the caller's credentials? Asked before anything is changed anywhere; returns the members
+    that have no service of their worker's name."""
     members = topology.oscar_members(service.federation)
-    failures = await each(
-        members,
-        lambda member: _probe_one(room, service, secrets, member, caller_authorization),
-        lambda member: member.key,
-    )
+    absent: set[str] = set()
+
+    async def ask(member: Member) -> None:
+        if await _probe_one(room, service, secrets, member, caller_authorization) is None:
+            absent.add(member.key)
+
+    failures = await each(members, ask, lambda member: member.key)
     if failures:
         said = "; ".join(f"{one.member}: {one.reason}" for one in failures)
         raise errors.Unauthenticated(
             f"federation auth failed: {said}", hint="every member's cluster must accept your own credentials"
         )
+    return frozenset(absent)
 
 
 async def _probe_one(
     room: Room, service: Service, secrets: Mapping[str, str], member: Member, caller_authorization: str
-) -> None:
+) -> dict[str, Any] | None:
     peer = peer_of(room, service, member.cluster_id)
     known = await room.keyring.offered(service, secrets, member.cluster_id, caller=caller_authorization)
-    await as_somebody(
-        known,
-        lambda credentials: peer.read(member.service_name, credentials),
-    )
+    return await as_somebody(known, lambda credentials: peer.read(member.service_name, credentials))
 
 
-async def apply(room: Room, record: Record, operation: Operation, caller_authorization: str) -> Operation:
-    """Every member has its worker when this returns; raises `FederationFailed` naming every member that has not."""
+async def apply(
+    room: Room, record: Record, operation: Operation, caller_authorization: str, absent: frozenset[str] = frozenset()
+) -> Operation:
+    """Every member has its worker when this returns; raises `FederationFailed` naming every member that has not. Those
+    `absent` a moment ago are not asked again: should one have it by now, it refuses a second of that name."""
     service, secrets = record.service, room.records.secrets(record.service.name)
     workers = topology.expand(
         service,
@@ -104,9 +109,12 @@ async def apply(room: Room, record: Record, operation: Operation, caller_authori
         own_endpoint=room.own_endpoint,
     )
     planning = _Planning(room, operation)
+    await planning.note(*(_touched(room, service, one.member, None) for one in workers if one.member.key in absent))
     failures = await each(
         workers,
-        lambda worker: _deploy(room, service, worker, planning, caller_authorization),
+        lambda worker: _deploy(
+            room, service, worker, planning, caller_authorization, known_absent=worker.member.key in absent
+        ),
         lambda worker: worker.member.key,
     )
     if failures:
@@ -124,25 +132,35 @@ class _Planning:
         self._turn = asyncio.Lock()
         self.operation = operation
 
-    async def note(self, touched: Touched) -> None:
+    async def note(self, *touched: Touched) -> None:
         async with self._turn:
-            fresh = replace(self.operation.with_member(touched), updated=self._room.clock.now())
+            fresh = replace(self.operation, updated=self._room.clock.now())
+            for one in touched:
+                fresh = fresh.with_member(one)
             if not await self._room.operations.save(fresh, expected="applying"):
                 raise errors.Conflict("this operation is being taken back")
             self.operation = fresh
 
 
-async def _deploy(room: Room, origin: Service, worker: Worker, planning: _Planning, caller_authorization: str) -> None:
+def _touched(room: Room, origin: Service, member: Member, before: dict[str, Any] | None) -> Touched:
+    endpoint = peer_of(room, origin, member.cluster_id).address.endpoint
+    return Touched(member.cluster_id, endpoint, member.service_name, before)
+
+
+async def _deploy(
+    room: Room, origin: Service, worker: Worker, planning: _Planning, caller_authorization: str, *, known_absent: bool
+) -> None:
     member, definition = worker.member, worker.definition
     peer = peer_of(room, origin, member.cluster_id)
     known = await room.keyring.credentials(origin, member.cluster_id, caller=caller_authorization)
 
     async def put(credentials: Credentials) -> None:
-        before = await peer.read(member.service_name, credentials)
-        if before is not None:
-            require_ours(before, origin, member)
-        touched = Touched(member.cluster_id, peer.address.endpoint, member.service_name, before)
-        await planning.note(touched)
+        before = None
+        if not known_absent:
+            before = await peer.read(member.service_name, credentials)
+            if before is not None:
+                require_ours(before, origin, member)
+            await planning.note(_touched(room, origin, member, before))
         if before is None:
             await peer.create(definition, credentials)
         else:
@@ -219,7 +237,7 @@ async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touch
     if operation.kind == "remove":
         ours = _is_worker_of(present, operation.kept.get(ORIGIN) or room.cluster_id, operation.subject)
     else:
-        ours = (present.get("annotations") or {}).get(topology.OPERATION) == operation.id
+        ours = (present.get("annotations") or {}).get(OPERATION) == operation.id
     if not ours:
         return  # we never got there, or somebody changed it after us
     if touched.before is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from hansa.services.errors import BadService
+from hansa.services.former_secrets import OPERATION
 from hansa.services.secret_parts import GROUP_KEY, REFRESH_TOKEN, providers_with_keys
 from hansa.services.service import (
     FEDERATION_WORKER,
@@ -25,7 +26,6 @@ from hansa.services.service import (
     split_path,
 )
 
-OPERATION = "hansa/operation"  # annotation: which operation made or changed this worker last
 DEFINITION = "hansa/definition"  # annotation: fingerprint of the coordinator's definition it was made from
 _ENVIRONMENT = "environment.secrets."
 
