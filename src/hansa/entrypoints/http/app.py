@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 _ROUTERS = (jobs, services, node, delegations, system, logs, federation, buckets, volumes, quotas, metrics, tokens)
 
 
+_ABOUT = """One cluster of a Hansa federation: OSCAR's API under /system, /job and /run, ours under /v1.
+
+OSCAR's routes take JSON whatever its Content-Type and keys in any case, ignore fields and parameters they do not know,
+take null as "not given", and answer a wrong method with 404. Their errors are text; those of /system/status and
+/system/metrics are `{"error": ...}`; native ones are problem+json."""
+
+
 class _Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -61,7 +68,7 @@ def make(app: App) -> FastAPI:
     api = _Api(
         title="Hansa manager",
         version=__version__,
-        description="One cluster of a Hansa federation: OSCAR's API under /system, /job and /run, ours under /v1.",
+        description=_ABOUT,
         lifespan=life,
         redirect_slashes=False,
         docs_url="/docs",
