@@ -52,6 +52,7 @@ class PodmanCommand:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            cwd=self._configuration.parent,  # its monitor leaves a file where it stands when memory runs out
             env={
                 "PATH": os.environ.get("PATH", os.defpath),
                 "HOME": os.environ.get("HOME", "/root"),
