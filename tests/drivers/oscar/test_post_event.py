@@ -11,8 +11,8 @@ from hansa.settings import FederationSettings
 
 
 @pytest.fixture
-async def found() -> AsyncIterator[OscarPeers]:
-    opened = OscarPeers(FederationSettings(call_timeout=0.5))
+async def found(rogue: Rogue) -> AsyncIterator[OscarPeers]:
+    opened = OscarPeers(FederationSettings(call_timeout=0.5, allowed_endpoints=(rogue.url,)))
     yield opened
     await opened.close()
 
@@ -47,6 +47,13 @@ async def test_a_redirect_is_not_followed(rogue: Rogue, elsewhere: Rogue, found:
     assert elsewhere.got == []
 
 
+async def test_an_address_nobody_allowed_is_not_called(rogue: Rogue, elsewhere: Rogue, found: OscarPeers) -> None:
+    for url in (f"{elsewhere.url}/hook", f"{rogue.url}0/hook", f"{rogue.url}.evil.example/hook", f"{rogue.url}@evil/"):
+        with pytest.raises(peers.UntrustedCluster):
+            await found.post_event(url, b"", {}, verify=True)
+    assert rogue.got == elsewhere.got == []
+
+
 async def test_it_is_bounded_in_time(rogue: Rogue, found: OscarPeers) -> None:
     rogue.drip("/hook")
     with pytest.raises(peers.PeerUnreachable):
@@ -67,6 +74,6 @@ async def test_it_is_bounded_in_time(rogue: Rogue, found: OscarPeers) -> None:
     ],
 )
 async def test_an_address_that_is_none(url: str, found: OscarPeers) -> None:
-    with pytest.raises(peers.PeerRefused) as refused:
+    with pytest.raises((peers.PeerRefused, peers.UntrustedCluster)) as refused:
         await found.post_event(url, b"", {}, verify=True)
     assert "pw-secret" not in f"{refused.value} {refused.value.facts}"

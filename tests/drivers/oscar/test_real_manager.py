@@ -16,7 +16,9 @@ from real.manager import ADMIN, Manager, running_manager
 
 @pytest.fixture(scope="module")
 def visby() -> Iterator[Manager]:
-    with running_manager({"jobs.page_size": 2}) as running:
+    with running_manager(
+        {"jobs.page_size": 2, "federation.clusters": {"lubeck": {"endpoint": "http://127.0.0.1:9"}}}
+    ) as running:
         yield running
 
 

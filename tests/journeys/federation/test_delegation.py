@@ -1,4 +1,8 @@
-"""Does work go where there is room, once, and does its origin know all about it?"""
+"""Does work go where there is room, once, and does its origin know all about it?
+
+Whenever a member has to be out of reach here it is tallinn: one that failed is left alone for a while afterwards, and
+the other stories count on visby and riga.
+"""
 
 import base64
 import uuid
@@ -94,13 +98,13 @@ def test_static_goes_by_priority_and_to_the_next_when_one_is_away(
 ) -> None:
     name = fresh("static")
     deploy(
-        [member("tallinn", f"{name}-t", 5), member("riga", f"{name}-r", 1), member("visby", f"{name}-v", 3)], name=name
+        [member("riga", f"{name}-r", 5), member("tallinn", f"{name}-t", 1), member("visby", f"{name}-v", 3)], name=name
     )
-    assert ended(alice, submit(alice, name))["delegation"]["cluster_id"] == "riga"
-    hansa.gates["riga"].shut("refuse")
+    assert ended(alice, submit(alice, name))["delegation"]["cluster_id"] == "tallinn"
+    hansa.gates["tallinn"].shut("refuse")
     told = ended(alice, submit(alice, name))
     assert told["delegation"]["cluster_id"] == "visby"
-    assert f"riga/{name}-r" in told["delegation"]["decision"]["refused"]
+    assert f"tallinn/{name}-t" in told["delegation"]["decision"]["refused"]
 
 
 def test_random_hits_at_least_two_clusters_in_ten(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
@@ -154,11 +158,11 @@ def test_a_job_that_fits_nowhere_waits_and_says_why(hansa: Federation, alice: ht
 
 def test_a_job_is_offered_again_when_members_come_back(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
     name = fresh("again")
-    deploy([member("visby", f"{name}-v")], name=name, federation={"rescheduler_threshold": 1})
-    hansa.gates["visby"].shut("refuse")
+    deploy([member("tallinn", f"{name}-t")], name=name, federation={"rescheduler_threshold": 1})
+    hansa.gates["tallinn"].shut("refuse")
     job = submit(alice, name)
-    eventually(lambda: "visby" in story_of(alice, job)["reason"], what="a first try")
-    hansa.gates["visby"].open()
+    eventually(lambda: "tallinn" in story_of(alice, job)["reason"], what="a first try")
+    hansa.gates["tallinn"].open()
     assert ended(alice, job)["status"] == "Succeeded"
 
 
@@ -166,8 +170,8 @@ def test_a_waiting_job_starts_at_home_when_there_is_room(
     hansa: Federation, alice: httpx.Client, deploy: Deploy
 ) -> None:
     name = fresh("home")
-    deploy([member("visby", f"{name}-v")], name=name, cpu="0.1", script=f"sleep 2; {stories.WHERE}")
-    hansa.gates["visby"].shut("refuse")
+    deploy([member("tallinn", f"{name}-t")], name=name, cpu="0.1", script=f"sleep 2; {stories.WHERE}")
+    hansa.gates["tallinn"].shut("refuse")
     jobs = [submit(alice, name), submit(alice, name)]
     for job in jobs:
         told = ended(alice, job)
@@ -257,12 +261,12 @@ def test_a_job_that_went_in_a_circle_or_too_far_is_refused(
 def test_a_hung_member_keeps_no_job(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:
     name = fresh("hung")
     deploy(everywhere(name), name=name, delegation="random")
-    hansa.gates["visby"].shut("hang")
+    hansa.gates["tallinn"].shut("hang")
     jobs = [submit(alice, name) for _ in range(4)]
     for job in jobs:
         told = ended(alice, job)
         assert told["status"] == "Succeeded", told
-        assert told["delegation"]["cluster_id"] in ("riga", "tallinn")
+        assert told["delegation"]["cluster_id"] in ("visby", "riga")
 
 
 def test_an_endpoint_gets_the_event_and_none_of_our_credentials(

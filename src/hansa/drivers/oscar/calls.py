@@ -121,11 +121,14 @@ class Answer:
 
 
 class Line:
-    """The connections to all other clusters: one pool that checks certificates, one that does not."""
+    """The connections to all other clusters: a pool for each, because the work of a pool grows with the square of its
+    connections; and we call as many as the settings trust."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._clients: dict[tuple[str, bool], httpx.AsyncClient] = {}
+        self._trusted: dict[bool, ssl.SSLContext | bool] = {}
+        self._all = asyncio.Semaphore(limits.connections)
         self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
 
     async def ask(self, question: Question) -> Answer:
@@ -157,13 +160,13 @@ class Line:
         turn = self._turns.get(key)
         if turn is None:
             turn = self._turns[key] = asyncio.Semaphore(self._limits.at_once)
-        async with turn:
-            return await self._exchange(question, url, sent)
+        async with turn, self._all:
+            return await self._exchange(question, self._client(key), url, sent)
 
-    async def _exchange(self, question: Question, url: httpx.URL, sent: "_Sent") -> Answer:
+    async def _exchange(self, question: Question, client: httpx.AsyncClient, url: httpx.URL, sent: "_Sent") -> Answer:
         if question.params:
             url = url.copy_with(params=question.params)
-        async with self._client(question.verify).stream(
+        async with client.stream(
             question.method,
             url,
             headers=dict(question.headers),
@@ -187,22 +190,25 @@ class Line:
                 raise Answer(question, status, kind, b"").nonsense(f"more than {most} bytes")
             return Answer(question, status, kind, body or b"", body is not None)
 
-    def _client(self, verify: bool) -> httpx.AsyncClient:
-        if verify not in self._clients:
-            self._clients[verify] = httpx.AsyncClient(
-                verify=ssl.create_default_context() if verify else False,
+    def _client(self, key: tuple[str, bool]) -> httpx.AsyncClient:
+        _, verify = key
+        if key not in self._clients:
+            if verify not in self._trusted:  # shared, for it takes long to read all issuers
+                self._trusted[verify] = ssl.create_default_context() if verify else False
+            self._clients[key] = httpx.AsyncClient(
+                verify=self._trusted[verify],
                 trust_env=False,  # a proxy from the environment would see the tokens
                 follow_redirects=False,
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # calls of many users share this client
                 limits=httpx.Limits(
-                    max_connections=self._limits.connections,
-                    max_keepalive_connections=self._limits.connections // 4,
+                    max_connections=self._limits.at_once,
+                    max_keepalive_connections=self._limits.at_once,
                     keepalive_expiry=self._limits.keep_idle,
                 ),
                 # Compressed, a small answer could unfold without bound.
                 headers={"User-Agent": "hansa", "Accept-Encoding": "identity"},
             )
-        return self._clients[verify]
+        return self._clients[key]
 
 
 class _Sent:
