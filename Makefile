@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-CODE := $(wildcard src tests scripts bench examples)
+CODE := $(wildcard src tests scripts bench)
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header $(if $(UPGRADE),--upgrade)
 
