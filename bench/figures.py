@@ -27,7 +27,7 @@ class Sizes:
     """Rounds of decisions where a job goes."""
 
 
-FULL = Sizes(services=1000, rounds=9, slice=1.0, starts=60, federated=15, decisions=15)
+FULL = Sizes(services=1000, rounds=9, slice=1.0, starts=60, federated=15, decisions=31)
 QUICK = Sizes(services=200, rounds=3, slice=0.5, starts=12, federated=4, decisions=5)
 TINY = Sizes(services=5, rounds=1, slice=0.05, starts=2, federated=1, decisions=1)
 

@@ -11,7 +11,7 @@ from real import parts
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_every_suite_reports_its_figures(tmp_path: Path) -> None:
     parts.require("bubblewrap")
     page = tmp_path / "benchmarks.md"
@@ -20,7 +20,7 @@ def test_every_suite_reports_its_figures(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=220,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

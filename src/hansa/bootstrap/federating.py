@@ -12,7 +12,7 @@ from hansa.drivers import oscar, s3
 from hansa.identity import ADMIN_UID, Caller, Vault
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import NotFound
-from hansa.services import Delegator, Follower, Prober, Room, Sightings
+from hansa.services import Delegator, Follower, Room, delegation, replicas
 from hansa.settings import Settings
 from hansa.store import Database, DelegationStore, OperationStore, ReceiptStore
 
@@ -27,8 +27,8 @@ class Federating:
     operations: OperationStore
     delegations: DelegationStore
     receipts: ReceiptStore
-    prober: Prober
-    sightings: Sightings
+    prober: delegation.Prober
+    sightings: replicas.Sightings
 
     def for_room(self) -> dict[str, Any]:
         return {
@@ -49,7 +49,7 @@ def own_endpoint(given: Settings) -> str:
 def federating(given: Settings, database: Database, vault: Vault, clock: Clock, parts: AsyncExitStack) -> Federating:
     peers = oscar.OscarPeers(given.federation, own_id=given.cluster.id, own_endpoint=own_endpoint(given), clock=clock)
     parts.push_async_callback(peers.close)
-    prober = Prober(clock, ttl=given.federation.probe_ttl, timeout=given.federation.probe_timeout)
+    prober = delegation.Prober(clock, ttl=given.federation.probe_ttl, timeout=given.federation.probe_timeout)
     parts.push_async_callback(prober.close)
     return Federating(
         peers=peers,
@@ -57,7 +57,7 @@ def federating(given: Settings, database: Database, vault: Vault, clock: Clock, 
         delegations=DelegationStore(database, vault),
         receipts=ReceiptStore(database, vault),
         prober=prober,
-        sightings=Sightings(),
+        sightings=replicas.Sightings(),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from hansa.identity import Vault
-from hansa.services import AT_HOME, ENDED, NOBODY, Delegation, Receipt, Status
+from hansa.services import ENDED, Status, delegation
 from hansa.store.database import Database
 from hansa.store.tables import delegations as table
 from hansa.store.tables import jobs, receipts
@@ -21,12 +21,12 @@ class DelegationStore:
         self._database = database
         self._vault = vault
 
-    async def claim(self, fresh: Delegation) -> bool:
+    async def claim(self, fresh: delegation.Delegation) -> bool:
         row = self._row(fresh)
 
         def write(connection: sa.Connection) -> bool:
             known = connection.execute(sa.select(table).where(table.c.job == fresh.job)).mappings().first()
-            if known is not None and (known["publisher"] != NOBODY or known["epoch"] >= fresh.epoch):
+            if known is not None and (known["publisher"] != delegation.NOBODY or known["epoch"] >= fresh.epoch):
                 return False
             ours = sa.and_(
                 jobs.c.name == fresh.job,
@@ -59,7 +59,7 @@ class DelegationStore:
                 table.c.job == job,
                 table.c.epoch == epoch,
                 table.c.phase.in_(_OUT),
-                table.c.publisher == NOBODY,
+                table.c.publisher == delegation.NOBODY,
             )
             values = {"phase": "back", "epoch": epoch + 1, "permit": b"", "decision": text}
             if not connection.execute(table.update().where(mine).values(values)).rowcount:
@@ -100,11 +100,11 @@ class DelegationStore:
                 table.c.job == job,
                 table.c.epoch == epoch,
                 table.c.phase != "done",
-                table.c.publisher.in_((NOBODY, epoch)),
+                table.c.publisher.in_((delegation.NOBODY, epoch)),
             )
             if connection.execute(table.update().where(mine).values(publisher=epoch)).rowcount:
                 return True
-            if epoch != AT_HOME:
+            if epoch != delegation.AT_HOME:
                 return False
             # It was never given away. Written down all the same: should we die while its outputs are being stored,
             # it starts again here, and must not be given to a member that would store them too.
@@ -115,17 +115,17 @@ class DelegationStore:
 
         return await self._database.write(write)
 
-    async def get(self, job: str) -> Delegation | None:
+    async def get(self, job: str) -> delegation.Delegation | None:
         statement = sa.select(table).where(table.c.job == job)
         row = await self._database.read(lambda c: c.execute(statement).mappings().first())
         return self._delegation(row) if row else None
 
-    async def active(self) -> Sequence[Delegation]:
+    async def active(self) -> Sequence[delegation.Delegation]:
         statement = sa.select(table).where(table.c.phase.in_(_OUT))
         rows = await self._database.read(lambda c: c.execute(statement).mappings().all())
         return [self._delegation(row) for row in rows]
 
-    def _row(self, one: Delegation) -> dict[str, Any]:
+    def _row(self, one: delegation.Delegation) -> dict[str, Any]:
         return {
             "job": one.job,
             "epoch": one.epoch,
@@ -139,9 +139,9 @@ class DelegationStore:
             "heard": one.heard,
         }
 
-    def _delegation(self, row: sa.RowMapping) -> Delegation:
+    def _delegation(self, row: sa.RowMapping) -> delegation.Delegation:
         sealed = row["permit"]
-        return Delegation(
+        return delegation.Delegation(
             job=row["job"],
             epoch=row["epoch"],
             phase=row["phase"],
@@ -155,16 +155,16 @@ class DelegationStore:
         )
 
 
-def _at_home(job: str) -> Delegation:
-    return Delegation(
+def _at_home(job: str) -> delegation.Delegation:
+    return delegation.Delegation(
         job=job,
-        epoch=AT_HOME,
+        epoch=delegation.AT_HOME,
         phase="back",
         cluster_id="",
         service="",
         endpoint="",
         permit="",
-        publisher=AT_HOME,
+        publisher=delegation.AT_HOME,
         decision={},
         heard=0.0,
     )
@@ -176,14 +176,14 @@ class ReceiptStore:
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
         self._vault = vault
-        self._receipts: dict[str, Receipt] = {}
+        self._receipts: dict[str, delegation.Receipt] = {}
 
     async def load(self) -> None:
         rows = await self._database.read(lambda c: c.execute(sa.select(receipts)).mappings().all())
         for row in rows:
             opened = self._vault.open(row["sealed"], purpose=row["job"])
             permit = opened.pop("permit")
-            self._receipts[row["job"]] = Receipt(
+            self._receipts[row["job"]] = delegation.Receipt(
                 row["job"],
                 row["origin"],
                 row["endpoint"],
@@ -193,10 +193,10 @@ class ReceiptStore:
                 row["created"],
             )
 
-    def get(self, job: str) -> Receipt | None:
+    def get(self, job: str) -> delegation.Receipt | None:
         return self._receipts.get(job)
 
-    async def add(self, receipt: Receipt) -> None:
+    async def add(self, receipt: delegation.Receipt) -> None:
         row = {
             "job": receipt.job,
             "origin": receipt.origin,

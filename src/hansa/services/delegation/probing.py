@@ -22,7 +22,7 @@ _FIRST_REST, _LONGEST_REST = 10.0, 120.0
 _COMEBACK = 2  # answers in a row close it
 _STALE = 6  # times the usual life: older figures are no figures
 _LAST = 8  # one in so many, at least one, need not answer before a decision
-_GRACE_SHARE, _GRACE_LEAST, _GRACE_MOST = 0.1, 0.005, 0.25  # how long it waits for these, by how long it has waited
+_GRACE_SHARE, _GRACE_LEAST, _GRACE_MOST = 0.05, 0.003, 0.25  # how long it waits for these, by how long it has waited
 
 WaitFor = Literal["nobody", "most", "all"]
 Probe = Callable[[float], Awaitable[tuple[PeerStatus, PeerHistory | None]]]
