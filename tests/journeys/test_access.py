@@ -319,7 +319,7 @@ def test_the_table_speaks_of_every_route(nobody: httpx.Client) -> None:
 def test_native_routes_ask_for_credentials_too(nobody: httpx.Client) -> None:
     paths = nobody.get("/openapi.json").json()["paths"]
     for path, methods in paths.items():
-        if not path.startswith(NATIVE) or path == "/v1/noop":
+        if not path.startswith(NATIVE) or path in ("/v1/noop", "/v1/about"):  # peers ask the second before they know us
             continue
         for method in methods:
             answer = nobody.request(method, path.replace("{", "").replace("}", ""))
