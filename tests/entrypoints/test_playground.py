@@ -104,9 +104,13 @@ def test_stopped_while_it_starts(tmp_path: Path, number: signal.Signals, begun: 
 
 @pytest.mark.slow
 def test_a_manager_that_does_not_start_is_explained(tmp_path: Path) -> None:
-    with playground(tmp_path, {"HANSA_STORAGE__KIND": "s3"}) as started:
+    key = tmp_path / ".playground" / "riga" / "vault.key"
+    key.parent.mkdir(parents=True)
+    key.write_text("no key")
+    key.chmod(0o600)
+    with playground(tmp_path) as started:
         assert started.wait() == 1
-        assert "needs storage.endpoint" in started.said
+        assert "a vault key is missing" in started.said
         assert "while it started" in started.said
         assert started.said.splitlines()[-1].startswith("hint: its whole log is .playground/")
         assert_nothing_left(started, [])

@@ -6,6 +6,7 @@ Not done: scaling by load (`expose.max_scale`, `cpu_threshold`); `min_scale` ins
 """
 
 import asyncio
+import contextlib
 import socket
 import time
 from collections.abc import Sequence
@@ -88,6 +89,10 @@ class _Exposed:
         self.note()
         if self._previous is not None:
             await self._until_healthy(fresh)
+            if fresh.healthy:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._pace.drain):
+                        await self._wish.wait()
             if not self._wish.is_set() or fresh.healthy:
                 await self._retire()
 

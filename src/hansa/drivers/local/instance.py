@@ -38,6 +38,8 @@ class Pace:
     longest_pause: float = 60.0
     steady: float = 60.0
     """Healthy for so long, an instance's earlier failures are forgotten."""
+    drain: float = 1.0
+    """What a version that was replaced gets to end the calls under way."""
     handover: float = 60.0
     """How long the old version is kept while the new one does not become healthy."""
     grace: float = 10.0
