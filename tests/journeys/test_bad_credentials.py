@@ -65,7 +65,7 @@ def test_nothing_opens(header: bytes, manager: Manager, caller: Caller, victim: 
     assert len(routes) > 45
     with nothing_changes(manager, victim):
         for method, path in routes:
-            answer = caller.ask(method, path.format(**victim.values()), b"", Authorization=header)
+            answer = caller.ask(method, path.format_map(victim.values()), b"", Authorization=header)
             precise(answer, 401)
             assert answer.headers["www-authenticate"].startswith("Basic ")
             given = header.partition(b" ")[2].decode("latin-1")

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 from hansa.entrypoints.http.context import caller_of
 
 ADMIN, USER, SERVICE = "admin", "user", "service-token"
+PERMIT, GROUP_KEY = "permit", "group-key"
 _SCHEMES = {
     ADMIN: {"type": "http", "scheme": "basic", "description": "The cluster's admin."},
     USER: {
@@ -23,6 +24,8 @@ _SCHEMES = {
         "description": "An access token of one of the issuers this cluster trusts.",
     },
     SERVICE: {"type": "http", "scheme": "bearer", "description": "A service's own token, 64 hexadecimal characters."},
+    PERMIT: {"type": "http", "scheme": "permit", "description": "What a manager got with a job; only managers use it."},
+    GROUP_KEY: {"type": "http", "scheme": "groupkey", "description": "What the managers of one federation share."},
 }
 _METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 

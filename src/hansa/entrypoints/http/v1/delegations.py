@@ -10,9 +10,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa import __version__
-from hansa.entrypoints.http.context import AppDep, CallerDep
+from hansa.entrypoints.http.context import AppDep, CallerDep, authorization_of
+from hansa.entrypoints.http.document import PERMIT, callable_by
 from hansa.entrypoints.http.openapi import answers
-from hansa.entrypoints.http.parameters import Timestamps, flag
+from hansa.entrypoints.http.parameters import JobName, Timestamps, flag
 from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer
 from hansa.identity import access
 from hansa.kernel import names
@@ -30,32 +31,46 @@ class Superseded(Conflict):
 
 
 def _permit(request: Request) -> str:
-    scheme, _, permit = request.headers.get("authorization", "").partition(" ")
+    scheme, _, permit = authorization_of(request).partition(" ")
     if scheme.lower() != "permit" or len(permit) != 64:
         raise Unauthenticated("this route asks for the permit of the job", hint="only managers use it")
     return permit
 
 
-@router.get("/about", responses=answers(200))
+@router.get("/about", responses=answers(200, errors="problem"))
 async def about() -> Response:
     """Which product answers here, and what it can do; peers ask before they rely on anything."""
     return JsonAnswer({"product": "hansa", "version": __version__, "capabilities": CAPABILITIES})
 
 
-@router.get("/delegations/{job}", responses=answers(200, 400, 401, 404, errors="problem"))
-async def state(request: Request, app: AppDep, job: str) -> Response:
+@router.get(
+    "/delegations/{job}",
+    responses=answers(200, 400, 401, 404, errors="problem"),
+    openapi_extra=callable_by(PERMIT),
+)
+async def state(request: Request, app: AppDep, job: JobName) -> Response:
+    """How the job fares here."""
     return JsonAnswer(msgspec.to_builtins(await receiving.state(app.room, job, _permit(request))))
 
 
-@router.get("/delegations/{job}/log", responses=answers(200, 400, 401, 404, errors="problem", body="text"))
-async def log(request: Request, app: AppDep, job: str, timestamps: Timestamps = "") -> Response:
+@router.get(
+    "/delegations/{job}/log",
+    responses=answers(200, 400, 401, 404, errors="problem", body="text"),
+    openapi_extra=callable_by(PERMIT),
+)
+async def log(request: Request, app: AppDep, job: JobName, timestamps: Timestamps = "") -> Response:
+    """What it printed so far."""
     return TextAnswer(await receiving.log(app.room, job, _permit(request), timestamps=flag("timestamps", timestamps)))
 
 
 @router.delete(
-    "/delegations/{job}", status_code=204, responses=answers(204, 400, 401, 404, errors="problem", body="empty")
+    "/delegations/{job}",
+    status_code=204,
+    responses=answers(204, 400, 401, 404, errors="problem", body="empty"),
+    openapi_extra=callable_by(PERMIT),
 )
-async def cancel(request: Request, app: AppDep, job: str) -> Response:
+async def cancel(request: Request, app: AppDep, job: JobName) -> Response:
+    """It is not wanted here any more."""
     await receiving.cancel(app.room, job, _permit(request))
     return Response(status_code=204)
 
@@ -64,8 +79,9 @@ async def cancel(request: Request, app: AppDep, job: str) -> Response:
     "/delegations/{job}/publish",
     status_code=204,
     responses=answers(204, 400, 401, 409, errors="problem", body="empty"),
+    openapi_extra=callable_by(PERMIT),
 )
-async def publish(request: Request, app: AppDep, job: str) -> Response:
+async def publish(request: Request, app: AppDep, job: JobName) -> Response:
     """The first run that asks may show its outputs; every other one is told no."""
     permit = _permit(request)
     try:
@@ -77,15 +93,19 @@ async def publish(request: Request, app: AppDep, job: str) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/delegations/{job}/storage", responses=answers(200, 400, 401, 404, errors="problem"))
-async def storage(request: Request, app: AppDep, job: str) -> Response:
+@router.get(
+    "/delegations/{job}/storage",
+    responses=answers(200, 400, 401, 404, errors="problem"),
+    openapi_extra=callable_by(PERMIT),
+)
+async def storage(request: Request, app: AppDep, job: JobName) -> Response:
     """Where the job's data is, with keys for no more than it needs."""
     found = await receiving.storage(app.room, job, _permit(request))
     return JsonAnswer({"minio_provider": {**found, "verify": found["verify"] == "true"}})
 
 
 @router.get("/jobs/{job}", responses=answers(200, 400, 401, 403, 404, errors="problem"))
-async def job(app: AppDep, caller: CallerDep, job: str) -> Response:
+async def job(app: AppDep, caller: CallerDep, job: JobName) -> Response:
     """One job of ours with its whole story: where it went, and why there."""
     names.job(job)
     found = await app.room.jobs.get(job)

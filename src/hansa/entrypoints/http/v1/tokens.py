@@ -6,12 +6,14 @@
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from hansa.bootstrap import App
-from hansa.entrypoints.http.context import AppDep, CallerDep
+from hansa.entrypoints.http.context import AppDep, CallerDep, authorization_of
+from hansa.entrypoints.http.document import GROUP_KEY, callable_by
 from hansa.entrypoints.http.openapi import answers, result
+from hansa.entrypoints.http.parameters import ServiceName
 from hansa.entrypoints.http.wire import JsonAnswer
 from hansa.kernel import clock, names
 from hansa.kernel.errors import Unauthenticated
@@ -20,8 +22,6 @@ from hansa.services import credentials, reading
 router = APIRouter(prefix="/v1/services/{name}", tags=["credentials"], default_response_class=Response)
 _NO_STORE = {"Cache-Control": "no-store"}  # RFC 6749 5.1: what holds a token is kept by nobody on the way
 _LONGEST_KEY = 256
-_NAME = {"pattern": "^[a-z0-9]([a-z0-9-]{0,37}[a-z0-9])?$"}
-ServiceName = Annotated[str, Path(description="The service's name", json_schema_extra=_NAME)]
 
 
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,18 +60,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 @router.post(
     "/access-token",
     responses=result(200, AccessToken) | answers(400, 401, 409, errors="problem"),
-    openapi_extra={
-        "security": [],
-        "parameters": [
-            {
-                "name": "Authorization",
-                "in": "header",
-                "required": True,
-                "schema": {"type": "string", "pattern": "^GroupKey [0-9a-f]{64}$"},
-                "description": "GroupKey and the key that the managers of this federation share",
-            }
-        ],
-    },
+    openapi_extra=callable_by(GROUP_KEY),
 )
 async def access_token(request: Request, app: AppDep, name: ServiceName) -> Response:
     """For members of the service's federation: a fresh access token of its owner."""
@@ -129,7 +118,7 @@ def _keyring(app: App) -> credentials.Keyring:
 
 
 def _group_key(request: Request) -> str:
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    scheme, _, key = authorization_of(request).partition(" ")
     if scheme.lower() != "groupkey" or not key or len(key) > _LONGEST_KEY:
         raise Unauthenticated("this route asks for the key of a federation", hint="only managers use it")
     return key
