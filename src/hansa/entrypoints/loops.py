@@ -15,6 +15,7 @@ from hansa.services import creation, history, replicas
 
 _log = structlog.get_logger("hansa.loops")
 _PURGE_EVERY = 60.0
+_TOKENS_EVERY = 3600.0
 _REPLICAS_EVERY, _OPERATION_EVERY = 5.0, 1.0
 _NOTE_EVERY = 0.5
 _FINISH_EVERY = 10.0
@@ -69,6 +70,12 @@ async def running(app: App) -> AsyncIterator[None]:
             await asyncio.sleep(pause)
             waited += pause
 
+    async def rotate_tokens() -> None:
+        while True:
+            for service in await app.room.keyring.rotate_due():
+                _log.info("refresh token rotated", service=service)
+            await asyncio.sleep(_TOKENS_EVERY)
+
     work: dict[str, Callable[[], Awaitable[None]]] = {
         "jobs": app.room.dispatcher.work,
         "uploads": app.uploads.work,
@@ -79,6 +86,7 @@ async def running(app: App) -> AsyncIterator[None]:
         "delegation": app.delegator.work,
         "delegated jobs": app.follower.work,
         "replicas": keep_replicas,
+        "tokens": rotate_tokens,
     }
     tasks = [asyncio.create_task(_supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:

@@ -39,6 +39,9 @@ class Keyring(Protocol):
         ...
 
     async def from_kept(self, kept: Mapping[str, str], cluster_id: str) -> list[Credentials]: ...
+    async def rotate_due(self) -> list[str]:
+        """Exchanges refresh tokens that were not used for long; returns the services they belong to."""
+        ...
 
 
 class Sightings(Protocol):
