@@ -55,7 +55,13 @@ class Engine:
     async def prepare(self, order: services.RunOrder, workdir: Workdir) -> None:
         """A fresh folder with the script in it."""
         definition = environment.definition_text(order.service)
-        await asyncio.to_thread(workdir.create, order.service.script, definition)
+        making = asyncio.create_task(
+            asyncio.to_thread(workdir.create, order.service.script, definition), name=f"prepare {workdir.home.name}"
+        )
+        try:
+            await asyncio.shield(making)
+        finally:
+            await asyncio.wait({making})  # a thread runs on when we are cancelled: who clears up must not meet it
 
     def stores(self, order: services.RunOrder) -> OrderStores:
         return OrderStores(self.store, self.open_foreign, order)
