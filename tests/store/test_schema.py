@@ -1,11 +1,13 @@
 """The revisions make exactly the tables the code uses, from every release on."""
 
+from pathlib import Path
+
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from hansa.store import make_engine, schema
+from hansa.store import DatabaseDown, make_engine, schema
 from hansa.store.tables import metadata
 
 # The last revision of every release: a database left there must come up to date.
@@ -26,6 +28,14 @@ def test_up_from_every_release(database_url: str, release: str) -> None:
             assert schema.current(connection) == schema.head()
     finally:
         engine.dispose()
+
+
+def test_a_server_out_of_reach_is_said_in_a_line(tmp_path: Path) -> None:
+    engine = make_engine(f"postgresql://nobody@/none?host={tmp_path}")
+    with pytest.raises(DatabaseDown) as caught:
+        schema.upgrade(engine)
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
 
 
 def test_a_newer_database_is_refused(database_url: str) -> None:

@@ -31,6 +31,12 @@ class DatabaseDown(errors.Temporary):
     code = "store.unavailable"
 
 
+def down(error: exc.SQLAlchemyError) -> DatabaseDown:
+    """What the driver said, in one line."""
+    said = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip().splitlines()
+    return DatabaseDown(f"the database does not answer: {said[0] if said else error}", hint="check database.url")
+
+
 @dataclass(slots=True)
 class _Waiting:
     operation: Operation[Any]
@@ -139,8 +145,7 @@ class Database:
             with self.engine.connect().execution_options(writing=writing) as connection, connection.begin():
                 return operation(connection)
         except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
-            reason = str(error.orig if isinstance(error, exc.DBAPIError) else error).splitlines()[0]
-            raise DatabaseDown(f"the database does not answer: {reason}", hint="check database.url") from error
+            raise down(error) from error
 
     async def _write_batches(self) -> None:
         loop = asyncio.get_running_loop()

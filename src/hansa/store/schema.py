@@ -9,6 +9,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from hansa.kernel import errors
+from hansa.store.database import down
 
 HERE = Path(__file__).parent / "revisions"
 
@@ -38,6 +39,13 @@ def current(connection: sa.Connection) -> str | None:
 
 def upgrade(engine: sa.Engine, target: str = "head") -> None:
     """Up to `target`; refuses a database that is ahead of this program."""
+    try:
+        _upgrade(engine, target)
+    except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+        raise down(error) from error
+
+
+def _upgrade(engine: sa.Engine, target: str) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
         present = current(connection)
