@@ -5,6 +5,7 @@ visibility (`reading`). A job (`job`) is accepted (`submission`, `uploads`), wai
 engine (`dispatch`, `ports`) and stays readable (`history`). Secrets are kept apart (`secret_parts`).
 """
 
+from hansa.resources import Invocation
 from hansa.services import (
     creation,
     credentials,
@@ -56,7 +57,6 @@ from hansa.services.peers import (
 from hansa.services.ports import (
     Deployment,
     ExposedHost,
-    Invocation,
     JobHost,
     JobLogs,
     JobPage,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from hansa.resources import Invocation
 from hansa.services.job import Job, Outcome, Status
 from hansa.services.service import Service
 
@@ -66,21 +67,6 @@ class Waiting:
     owner: str
     cpu: int
     memory: int
-
-
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """One request to run something, as `/system/logs` and the metrics show it."""
-
-    at: float
-    kind: Literal["async", "sync", "exposed"]
-    service: str
-    user: str
-    status: int
-    latency: float
-    client_ip: str
-    method: str
-    path: str
 
 
 class Jobs(Protocol):

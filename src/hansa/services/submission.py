@@ -10,11 +10,12 @@ from dataclasses import replace
 from hansa.identity import Caller, access
 from hansa.kernel import names
 from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
+from hansa.resources import Invocation
 from hansa.services import creation, events, orders, validation
 from hansa.services.delegation import Parcel, receiving
 from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
-from hansa.services.ports import Invocation, Record, Reply, RunOrder, Waiting
+from hansa.services.ports import Record, Reply, RunOrder, Waiting
 from hansa.services.room import Room
 
 
