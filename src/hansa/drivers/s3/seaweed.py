@@ -24,6 +24,7 @@ from hansa.storage import Keys, StoreAddress
 
 log = structlog.get_logger(__name__)
 
+_TRIES = 4  # to find ports nobody takes meanwhile
 _GRACE = 10.0  # weed ends within 3 s of SIGTERM
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
 _STEADY = 60.0  # a server that lived this long did not die of how it was started
@@ -84,14 +85,26 @@ class EmbeddedStore:
         home = await asyncio.to_thread(Home, data_dir, host)
         try:
             await _locked(home, lock_seconds)
-            ports, secrets = await asyncio.to_thread(lambda: (home.ports(), home.secrets()))
-            store = cls(home, ports, secrets, start_seconds, on_state)
-            await store._start()
+            store = await cls._first_start(home, start_seconds, on_state)
         except BaseException:
             home.close()
             raise
         store._watcher = asyncio.create_task(store._watch(), name="embedded store")
         return store
+
+    @classmethod
+    async def _first_start(cls, home: Home, start_seconds: float, on_state: Callable[[State], None]) -> "EmbeddedStore":
+        """Between finding its ports free and weed's taking them somebody else may take one: then others are found."""
+        for tries_left in reversed(range(_TRIES)):
+            ports, secrets = await asyncio.to_thread(lambda: (home.ports(), home.secrets()))
+            store = cls(home, ports, secrets, start_seconds, on_state)
+            try:
+                await store._start()
+                return store
+            except StoreUnreachable:
+                if not tries_left or await asyncio.to_thread(home.ports) == ports:
+                    raise
+        raise AssertionError("the last try returns or raises")
 
     async def restarted(self, seen: int = 0) -> int:
         """Waits until the store runs and has been started more than `seen` times; returns how many times."""
