@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from hansa.kernel import errors, quantities
+from hansa.kernel.hub import HubSettings, MembershipSettings
 from hansa.kernel.issuer import IssuerSettings
 
 # Variables the command line reads for itself; they are no settings of a server.
@@ -253,6 +254,8 @@ class LogSettings(_Group):
 
 
 class Settings(_Group):
+    role: Literal["manager", "hub", "both"] = "manager"
+    """What this process is: one cluster's manager, the hub of a federation, or both in one."""
     data: Path = Path("hansa-data")
     """The folder that holds everything this manager must remember."""
 
@@ -274,6 +277,8 @@ class Settings(_Group):
     quotas: QuotaSettings = QuotaSettings()
     images: ImageSettings = ImageSettings()
     federation: FederationSettings = FederationSettings()
+    hub: HubSettings = HubSettings()
+    membership: MembershipSettings = MembershipSettings()
     log: LogSettings = LogSettings()
 
 

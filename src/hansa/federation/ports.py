@@ -1,0 +1,136 @@
+"""What the hub needs of the world: somewhere to remember, and to share the work with other hub processes.
+
+`store/hub` implements these on SQLite (one process) and PostgreSQL (several). Every change of the registry happens in
+one transaction that also moves the hub's version on, so versions are seen in the order of their commits: whoever knows
+version 7 misses nothing when it asks for what came after 7. All may raise `Temporary` when the database is away.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from hansa.messages.clusters import Facts, Kind, State
+from hansa.messages.inventory import Change
+
+Wanted = Literal["member", "drain", "leave"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """One cluster, as it is remembered. Replaced as a whole; `version` tells of which state a change was decided."""
+
+    id: str
+    kind: Kind
+    state: State
+    since: float
+    reason: str
+    incarnation: int
+    joined: float
+    told: Facts  # what it says of itself
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # what an admin says of it, which wins
+    cordoned: bool = False
+    wanted: Wanted = "member"
+    serials: tuple[str, ...] = ()  # certificates it may show, newest last
+    certificate_until: float | None = None
+    desired: int = 0  # the generation of what it should know
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """That a cluster was heard, and what it said: sections by name, with the number of the heartbeat each came in."""
+
+    cluster: str
+    incarnation: int
+    seen: float
+    number: int
+    sections: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
+    received: int = 0  # reports of it up to this number are here
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What changed in the database after a version."""
+
+    version: int
+    now: float  # the database's clock, by which all hubs go
+    clusters: Sequence[ClusterRecord] = ()
+    removed: Sequence[str] = ()
+    sightings: Sequence[Sighting] = ()
+    changes: Sequence[Change] = ()
+    others: frozenset[str] = frozenset()  # other things that changed: "authorities", "documents", "rollouts"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The right to do a periodic work, which ends when another hub takes it over."""
+
+    work: str
+    holder: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A change to be told: what happened to which cluster, in words."""
+
+    cluster: str
+    kind: str
+    detail: str
+
+
+class Clusters(Protocol):
+    """The registry's rows."""
+
+    async def news(self, after: int) -> News: ...
+
+    async def put(self, record: ClusterRecord, *notes: Note, fence: Fence | None = None) -> ClusterRecord | None:
+        """Writes the record if it still is at `record.version` (0: if there is none); None if it is not. With a fence
+        that was lost it raises `LeaseLost`."""
+        ...
+
+    async def put_all(
+        self, records: Sequence[ClusterRecord], notes: Sequence[Note] = (), *, fence: Fence | None = None
+    ) -> Sequence[ClusterRecord]:
+        """As `put`, for many in one transaction; those that changed meanwhile are left out of the answer."""
+        ...
+
+    async def remove(self, cluster: str, note: Note) -> bool:
+        """Nothing of it stays but its number of lives, so that a former one is not taken for it."""
+        ...
+
+    async def lives(self, cluster: str) -> int:
+        """The highest incarnation there ever was under this id."""
+        ...
+
+    async def was_removed(self, cluster: str) -> bool: ...
+
+    async def sighted(self, sightings: Sequence[Sighting]) -> None:
+        """Newer numbers win, section by section; of clusters that are gone nothing is kept."""
+        ...
+
+    async def note(self, *notes: Note, fence: Fence | None = None) -> None: ...
+
+    async def changes(self, *, before: int | None = None, cluster: str = "", most: int = 100) -> Sequence[Change]:
+        """Newest first."""
+        ...
+
+    async def forget_changes(self, keep: int, fence: Fence) -> int: ...
+
+
+class Leases(Protocol):
+    """Who does which periodic work. Times are the database's."""
+
+    async def hold(self, work: str, seconds: float) -> Fence | None:
+        """Takes, keeps or takes over the work if nobody else holds it; None if somebody does."""
+        ...
+
+    async def release(self, fence: Fence) -> None: ...
+
+    async def holders(self) -> Mapping[str, str]:
+        """The works whose lease is alive, and who holds each."""
+        ...
+
+    async def once(self, fence: Fence, slot: int) -> bool:
+        """Claims one turn of a work: True for exactly one caller of each slot, whichever hub it is in."""
+        ...

@@ -1,0 +1,169 @@
+"""Which clusters are there, and how are they? Everything a read needs, in memory, whatever the database does.
+
+Rows come from the database (`learn`), heartbeats from the members' door (`hear`); between two flushes memory is ahead
+of the database. Nothing here waits.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hansa.federation.ports import ClusterRecord, News, Sighting
+from hansa.messages.clusters import Facts
+from hansa.messages.members import Totals
+
+_TOTALS = msgspec.json.Decoder(Totals)
+_NOTHING = Totals()
+
+
+@dataclass(slots=True)
+class Known:
+    """One cluster: its record, and what it last said."""
+
+    record: ClusterRecord
+    seen: float | None = None
+    number: int = 0
+    received: int = 0
+    sections: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    totals: Totals = _NOTHING
+    gaps: list[float] = field(default_factory=list)  # seconds between its last heartbeats, oldest first
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def facts(self) -> Facts:
+        return facts_of(self.record)
+
+
+def facts_of(record: ClusterRecord) -> Facts:
+    """What is true of a cluster: its own words, and over them what an admin said."""
+    return msgspec.structs.replace(record.told, **record.overrides) if record.overrides else record.told
+
+
+_MOST_GAPS = 32
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._known: dict[str, Known] = {}
+        self._unsaved: dict[str, Sighting] = {}
+        self._watchers: list[Callable[[str], None]] = []
+        self.version = 0
+        self.learned: float | None = None  # when memory last was in step with the database, by the database's clock
+
+    def __iter__(self) -> Iterator[Known]:
+        return iter(self._known.values())
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, cluster: str) -> Known | None:
+        return self._known.get(cluster)
+
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """`tell` hears the id of every cluster whose record or totals changed, or that is gone; it must not wait."""
+        self._watchers.append(tell)
+
+    def learn(self, news: News) -> None:
+        """Takes over what the database says."""
+        touched: set[str] = set()
+        for record in news.clusters:
+            known = self._known.get(record.id)
+            if known is None or known.record.incarnation != record.incarnation:
+                self._known[record.id] = Known(record)
+                self._unsaved.pop(record.id, None)
+            elif record.version >= known.record.version:
+                known.record = record
+            touched.add(record.id)
+        for cluster in news.removed:
+            self._known.pop(cluster, None)
+            self._unsaved.pop(cluster, None)
+            touched.add(cluster)
+        for sighting in news.sightings:
+            if self._merge(sighting):
+                touched.add(sighting.cluster)
+        self.version = max(self.version, news.version)
+        self.learned = news.now
+        self._tell(touched)
+
+    def put(self, record: ClusterRecord) -> None:
+        """A record this process has just written."""
+        known = self._known.get(record.id)
+        if known is None or known.record.incarnation < record.incarnation:
+            self._known[record.id] = Known(record)
+        elif known.record.version <= record.version:
+            known.record = record
+        self._tell((record.id,))
+
+    def drop(self, cluster: str) -> None:
+        self._known.pop(cluster, None)
+        self._unsaved.pop(cluster, None)
+        self._tell((cluster,))
+
+    def hear(self, sighting: Sighting) -> None:
+        """A heartbeat. It is saved with others in a moment."""
+        known = self._known[sighting.cluster]
+        if known.seen is not None and sighting.seen > known.seen:
+            known.gaps.append(sighting.seen - known.seen)
+            del known.gaps[:-_MOST_GAPS]
+        changed = self._merge(sighting)
+        waiting = self._unsaved.get(sighting.cluster)
+        sections = {**waiting.sections, **sighting.sections} if waiting is not None else dict(sighting.sections)
+        self._unsaved[sighting.cluster] = Sighting(
+            sighting.cluster, sighting.incarnation, sighting.seen, sighting.number, sections, known.received
+        )
+        if changed:
+            self._tell((sighting.cluster,))
+
+    def take_unsaved(self) -> list[Sighting]:
+        """What was heard since the last call, one for each cluster, in the order of their ids."""
+        taken, self._unsaved = self._unsaved, {}
+        return [taken[cluster] for cluster in sorted(taken)]
+
+    def give_back(self, sightings: list[Sighting]) -> None:
+        """They could not be saved; newer ones have come meanwhile, perhaps."""
+        for old in sightings:
+            newer = self._unsaved.get(old.cluster)
+            if newer is None:
+                if old.cluster in self._known:
+                    self._unsaved[old.cluster] = old
+            else:
+                merged: Mapping[str, tuple[int, bytes]] = {**old.sections, **newer.sections}
+                self._unsaved[old.cluster] = Sighting(
+                    newer.cluster, newer.incarnation, newer.seen, newer.number, merged, newer.received
+                )
+
+    def _merge(self, sighting: Sighting) -> bool:
+        known = self._known.get(sighting.cluster)
+        if known is None or known.record.incarnation != sighting.incarnation:
+            return False
+        if known.seen is None or sighting.seen > known.seen:
+            known.seen = sighting.seen
+        known.number = max(known.number, sighting.number)
+        known.received = max(known.received, sighting.received)
+        changed = False
+        for name, (number, body) in sighting.sections.items():
+            former = known.sections.get(name)
+            if former is not None and former[0] >= number:
+                continue
+            known.sections[name] = (number, body)
+            if former is None or former[1] != body:
+                changed = True
+                if name == "totals":
+                    known.totals = _totals(body)
+        return changed
+
+    def _tell(self, clusters: set[str] | tuple[str, ...]) -> None:
+        for tell in self._watchers:
+            for cluster in clusters:
+                tell(cluster)
+
+
+def _totals(body: bytes) -> Totals:
+    try:
+        return _TOTALS.decode(body)
+    except msgspec.DecodeError:
+        return _NOTHING  # of a version that tells it differently

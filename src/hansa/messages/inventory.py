@@ -1,0 +1,87 @@
+"""What the whole federation has and how it is: totals, changes, history, health."""
+
+from typing import Any
+
+from msgspec import field
+
+from hansa.messages import Message
+from hansa.messages.clusters import Cluster, State
+from hansa.messages.members import Node, Totals
+
+
+class ClusterInventory(Message, frozen=True, kw_only=True):
+    id: str
+    kind: str
+    state: State
+    region: str
+    zone: str
+    seen: float | None
+    totals: Totals
+    nodes: tuple[Node, ...] = ()
+
+
+class Inventory(Message, frozen=True, kw_only=True):
+    at: float
+    age: float  # seconds since the hub last was in step with its database; more than a few: it is out of reach
+    clusters: tuple[ClusterInventory, ...]
+    regions: dict[str, Totals]
+    total: Totals
+
+
+class Change(Message, frozen=True, kw_only=True):
+    """One entry of what happened, newest last; `id` grows."""
+
+    id: int
+    at: float
+    cluster: str
+    kind: str  # joined, state, cordoned, facts, config, policy, link, ...
+    detail: str
+
+
+class Degraded(Message, frozen=True, kw_only=True):
+    cluster: str
+    state: State
+    since: float
+    reason: str
+
+
+class Penalty(Message, frozen=True, kw_only=True):
+    points: float
+    reason: str
+
+
+class FederationStatus(Message, frozen=True, kw_only=True):
+    at: float
+    age: float
+    score: float  # 100 is well
+    reasons: tuple[Penalty, ...]
+    clusters: int
+    by_state: dict[str, int]
+    degraded: tuple[Degraded, ...]
+    recent: tuple[Change, ...]
+    total: Totals
+    hubs: tuple[str, ...] = ()
+    work: dict[str, str] = field(default_factory=dict)  # periodic work and which hub does it
+
+
+class Sample(Message, frozen=True, kw_only=True):
+    at: float
+    seconds: float  # how long a time it stands for
+    totals: Totals
+
+
+class History(Message, frozen=True, kw_only=True):
+    cluster: str  # "" is the whole federation
+    samples: tuple[Sample, ...]
+
+
+class Clusters(Message, frozen=True, kw_only=True):
+    age: float
+    clusters: tuple[Cluster, ...]
+
+
+class Sections(Message, frozen=True, kw_only=True):
+    """Everything one cluster reported, by section."""
+
+    cluster: Cluster
+    sections: dict[str, Any]

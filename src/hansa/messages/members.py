@@ -1,0 +1,156 @@
+"""What a manager and its hub tell each other, over mutual TLS. Either may be a version older than the other."""
+
+from typing import Any
+
+from msgspec import Raw, field
+
+from hansa.messages import Message
+from hansa.messages.clusters import Facts, State
+
+# Named protocol capabilities of this version. What the other side does not name is not used with it.
+SPEAKS = ("sections.v1", "desired.v1", "links.v1", "reports.v1")
+
+
+class Join(Message, frozen=True, kw_only=True):
+    token: str
+    cluster: str
+    request: str  # a certificate signing request, PEM
+    facts: Facts = field(default_factory=Facts)
+
+
+class Joined(Message, frozen=True, kw_only=True):
+    cluster: str
+    incarnation: int  # grows each time a cluster of this id joins: reports of a former life are refused
+    state: State
+    certificate: str  # PEM, the chain
+    roots: str  # PEM
+    trust_domain: str
+    heartbeat_every: float
+
+
+class Renew(Message, frozen=True, kw_only=True):
+    request: str
+
+
+class Report(Message, frozen=True, kw_only=True):
+    """Something that happened at a cluster, kept there until the hub has it."""
+
+    number: int  # counts up at the cluster
+    at: float
+    kind: str
+    detail: str = ""
+
+
+class Heartbeat(Message, frozen=True, kw_only=True):
+    incarnation: int
+    number: int  # counts up at the cluster, also over its restarts
+    sections: dict[str, Raw] = field(default_factory=dict)  # what changed since the last one that was answered
+    reports: tuple[Report, ...] = ()
+    whole: bool = False  # every section is in it
+
+
+class Heard(Message, frozen=True, kw_only=True):
+    """The answer to a heartbeat."""
+
+    number: int
+    desired: int  # the newest generation of what this cluster should know
+    every: float  # seconds until the next one
+    whole: bool = False  # we miss something: send every section next time
+    received: int = 0  # reports up to this number are here
+    state: State = "ready"
+
+
+class Neighbour(Message, frozen=True, kw_only=True):
+    """Another cluster of the federation, as a manager needs to know it."""
+
+    id: str
+    kind: str
+    endpoint: str
+    verify: bool
+    state: State
+
+
+class Setting(Message, frozen=True, kw_only=True):
+    """One configuration document at the version this cluster should have."""
+
+    name: str
+    version: int
+
+
+class Desired(Message, frozen=True, kw_only=True):
+    """All a cluster should know. A new generation whenever anything in it changes."""
+
+    generation: int
+    state: State
+    cordoned: bool = False
+    drain: bool = False
+    leave: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)  # the merged tree of live settings
+    documents: tuple[Setting, ...] = ()  # where it came from
+    neighbours: tuple[Neighbour, ...] = ()
+    roots: str = ""  # PEM; changes when roots are rotated
+    renew: bool = False  # its certificate is of a root that goes: get a new one now
+
+
+# The sections of a heartbeat. A hub keeps those it does not know, and shows them.
+
+
+class Node(Message, frozen=True, kw_only=True):
+    name: str
+    ready: bool = True
+    cpu: int = 0  # millicores
+    cpu_used: int = 0
+    memory: int = 0  # bytes
+    memory_used: int = 0
+    disk: int = 0
+    disk_used: int = 0
+    gpu: int = 0
+    gpu_used: int = 0
+
+
+class Totals(Message, frozen=True, kw_only=True):
+    """Section `totals`: what a cluster has and uses."""
+
+    nodes: int = 0
+    nodes_ready: int = 0
+    cpu: int = 0
+    cpu_used: int = 0
+    memory: int = 0
+    memory_used: int = 0
+    disk: int = 0
+    disk_used: int = 0
+    gpu: int = 0
+    gpu_used: int = 0
+    vms: int = 0
+    services: int = 0
+    jobs_running: int = 0
+    jobs_waiting: int = 0
+    storage_used: int = 0
+
+
+class Health(Message, frozen=True, kw_only=True):
+    """Section `health`: parts that do not answer, in words."""
+
+    missing: tuple[str, ...] = ()
+
+
+class Applied(Message, frozen=True, kw_only=True):
+    """Section `applied`: how far the cluster is with what it should know."""
+
+    generation: int = 0
+    documents: tuple[Setting, ...] = ()
+    error: str = ""  # why the newest was not taken; the former one is in force
+    drained: bool = False
+    running: int = 0  # what a drain still waits for
+    waiting: int = 0
+
+
+class LinkSeen(Message, frozen=True, kw_only=True):
+    """Section `links`: a list of these."""
+
+    target: str
+    up: bool
+    since: float
+    latency: float | None = None
+    loss: float = 0.0
+    reason: str = ""
