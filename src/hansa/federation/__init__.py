@@ -1,19 +1,31 @@
 """Which clusters belong together, how are they, and what should they all know? The hub's room."""
 
-from hansa.federation import errors
-from hansa.federation.ports import ClusterRecord, Clusters, Fence, Leases, News, Note, Sighting
+from hansa.federation import acting, desired, detector, errors, heartbeats, judging, lifecycle, syncing
+from hansa.federation.hub_clock import HubClock
+from hansa.federation.ports import NOW, ClusterRecord, Clusters, Fence, Leases, News, Note, Sighting
 from hansa.federation.registry import Known, Registry, facts_of
+from hansa.federation.room import Hub
 
 __all__ = [
+    "NOW",
     "ClusterRecord",
     "Clusters",
     "Fence",
+    "Hub",
+    "HubClock",
     "Known",
     "Leases",
     "News",
     "Note",
     "Registry",
     "Sighting",
+    "acting",
+    "desired",
+    "detector",
     "errors",
     "facts_of",
+    "heartbeats",
+    "judging",
+    "lifecycle",
+    "syncing",
 ]

@@ -13,6 +13,7 @@ from hansa.messages.clusters import Facts, Kind, State
 from hansa.messages.inventory import Change
 
 Wanted = Literal["member", "drain", "leave"]
+NOW = -1  # as `desired` of a record that is written: the version it gets, so that its cluster is told at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,18 @@ class ClusterRecord:
     wanted: Wanted = "member"
     serials: tuple[str, ...] = ()  # certificates it may show, newest last
     certificate_until: float | None = None
-    desired: int = 0  # the generation of what it should know
+    desired: int = 0  # when something that only this cluster should know last changed: a version, or `NOW`
     version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A change to be told: what happened to which cluster, in words."""
+
+    cluster: str
+    kind: str
+    detail: str
+    at: float | None = None  # when the cluster says it happened; None is now
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,8 @@ class Sighting:
     seen: float
     number: int
     sections: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
-    received: int = 0  # reports of it up to this number are here
+    received: int = 0  # reports of it up to this number were written down
+    reports: tuple[tuple[int, Note], ...] = ()  # further ones, by their numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,7 @@ class News:
     removed: Sequence[str] = ()
     sightings: Sequence[Sighting] = ()
     changes: Sequence[Change] = ()
-    others: frozenset[str] = frozenset()  # other things that changed: "authorities", "documents", "rollouts"
+    others: frozenset[str] = frozenset()  # other tables that changed: "authorities", "documents", "rollouts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +80,6 @@ class Fence:
     work: str
     holder: str
     epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A change to be told: what happened to which cluster, in words."""
-
-    cluster: str
-    kind: str
-    detail: str
 
 
 class Clusters(Protocol):
@@ -103,10 +106,9 @@ class Clusters(Protocol):
         """The highest incarnation there ever was under this id."""
         ...
 
-    async def was_removed(self, cluster: str) -> bool: ...
-
     async def sighted(self, sightings: Sequence[Sighting]) -> None:
-        """Newer numbers win, section by section; of clusters that are gone nothing is kept."""
+        """Newer numbers win, section by section; each report is written down once; of clusters that are gone nothing
+        is kept."""
         ...
 
     async def note(self, *notes: Note, fence: Fence | None = None) -> None: ...
@@ -115,7 +117,9 @@ class Clusters(Protocol):
         """Newest first."""
         ...
 
-    async def forget_changes(self, keep: int, fence: Fence) -> int: ...
+    async def tidy(self, keep_changes: int, fence: Fence) -> None:
+        """Forgets the oldest changes, and turns of periodic work that are long over."""
+        ...
 
 
 class Leases(Protocol):

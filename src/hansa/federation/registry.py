@@ -4,7 +4,7 @@ Rows come from the database (`learn`), heartbeats from the members' door (`hear`
 of the database. Nothing here waits.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -111,10 +111,7 @@ class Registry:
             del known.gaps[:-_MOST_GAPS]
         changed = self._merge(sighting)
         waiting = self._unsaved.get(sighting.cluster)
-        sections = {**waiting.sections, **sighting.sections} if waiting is not None else dict(sighting.sections)
-        self._unsaved[sighting.cluster] = Sighting(
-            sighting.cluster, sighting.incarnation, sighting.seen, sighting.number, sections, known.received
-        )
+        self._unsaved[sighting.cluster] = _together(waiting, sighting, known.received)
         if changed:
             self._tell((sighting.cluster,))
 
@@ -126,15 +123,17 @@ class Registry:
     def give_back(self, sightings: list[Sighting]) -> None:
         """They could not be saved; newer ones have come meanwhile, perhaps."""
         for old in sightings:
-            newer = self._unsaved.get(old.cluster)
-            if newer is None:
-                if old.cluster in self._known:
-                    self._unsaved[old.cluster] = old
-            else:
-                merged: Mapping[str, tuple[int, bytes]] = {**old.sections, **newer.sections}
-                self._unsaved[old.cluster] = Sighting(
-                    newer.cluster, newer.incarnation, newer.seen, newer.number, merged, newer.received
-                )
+            known, newer = self._known.get(old.cluster), self._unsaved.get(old.cluster)
+            if known is None or known.record.incarnation != old.incarnation:
+                continue
+            self._unsaved[old.cluster] = old if newer is None else _together(old, newer, known.received)
+
+    def saved(self, sightings: list[Sighting]) -> None:
+        """They are written down: their reports can be acknowledged."""
+        for one in sightings:
+            known = self._known.get(one.cluster)
+            if known is not None and known.record.incarnation == one.incarnation and one.reports:
+                known.received = max(known.received, one.reports[-1][0])
 
     def _merge(self, sighting: Sighting) -> bool:
         known = self._known.get(sighting.cluster)
@@ -160,6 +159,15 @@ class Registry:
         for tell in self._watchers:
             for cluster in clusters:
                 tell(cluster)
+
+
+def _together(former: Sighting | None, newer: Sighting, received: int) -> Sighting:
+    """Both as one. A report that comes again because it was not acknowledged yet is still one."""
+    sections = {**former.sections, **newer.sections} if former is not None else newer.sections
+    reports = former.reports if former is not None else ()
+    last = reports[-1][0] if reports else received
+    reports += tuple(one for one in newer.reports if one[0] > last)
+    return Sighting(newer.cluster, newer.incarnation, newer.seen, newer.number, sections, received, reports)
 
 
 def _totals(body: bytes) -> Totals:

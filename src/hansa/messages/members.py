@@ -44,6 +44,7 @@ class Report(Message, frozen=True, kw_only=True):
 class Heartbeat(Message, frozen=True, kw_only=True):
     incarnation: int
     number: int  # counts up at the cluster, also over its restarts
+    answered: int = 0  # the last number that was answered: who has not heard that one misses something
     sections: dict[str, Raw] = field(default_factory=dict)  # what changed since the last one that was answered
     reports: tuple[Report, ...] = ()
     whole: bool = False  # every section is in it
@@ -87,7 +88,9 @@ class Desired(Message, frozen=True, kw_only=True):
     leave: bool = False
     settings: dict[str, Any] = field(default_factory=dict)  # the merged tree of live settings
     documents: tuple[Setting, ...] = ()  # where it came from
-    neighbours: tuple[Neighbour, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()  # the other clusters
+    gone: tuple[str, ...] = ()  # clusters that are members no more
+    whole: bool = True  # `neighbours` are all there are; otherwise only those that changed after what was asked with
     roots: str = ""  # PEM; changes when roots are rotated
     renew: bool = False  # its certificate is of a root that goes: get a new one now
 

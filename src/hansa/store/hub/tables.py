@@ -60,6 +60,7 @@ sightings = sa.Table(
     sa.Column("seen", sa.Float, nullable=False),
     sa.Column("number", sa.BigInteger, nullable=False),
     sa.Column("received", sa.BigInteger, nullable=False),
+    sa.Column("writer", sa.String(63), nullable=False),  # the hub process: what it wrote itself it knows
     sa.Index(None, "version"),
 )
 
@@ -71,6 +72,7 @@ sections = sa.Table(
     sa.Column("version", sa.BigInteger, nullable=False),
     sa.Column("number", sa.BigInteger, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),  # JSON
+    sa.Column("writer", sa.String(63), nullable=False),  # the hub process: what it wrote itself it knows
     sa.Index(None, "version"),
 )
 

@@ -117,6 +117,7 @@ def upgrade() -> None:
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("number", sa.BigInteger(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("writer", sa.String(length=63), nullable=False),
         sa.PrimaryKeyConstraint("cluster", "name", name="pk_hub_sections"),
     )
     op.create_index("ix_hub_sections_version", "hub_sections", ["version"], unique=False)
@@ -128,6 +129,7 @@ def upgrade() -> None:
         sa.Column("seen", sa.Float(), nullable=False),
         sa.Column("number", sa.BigInteger(), nullable=False),
         sa.Column("received", sa.BigInteger(), nullable=False),
+        sa.Column("writer", sa.String(length=63), nullable=False),
         sa.PrimaryKeyConstraint("cluster", name="pk_hub_sightings"),
     )
     op.create_index("ix_hub_sightings_version", "hub_sightings", ["version"], unique=False)

@@ -1,0 +1,49 @@
+"""What should a cluster know now? Put together from its record, its neighbours, its configuration and the roots.
+
+Everything in it has a version of the hub, and the generation is the highest of them: a manager asks for what is newer
+than it has.
+"""
+
+from hansa.federation.errors import NoSuchCluster
+from hansa.federation.room import Hub
+from hansa.messages.members import Desired
+
+
+def generation(hub: Hub, cluster: str) -> int:
+    known = hub.registry.get(cluster)
+    if known is None:
+        return 0
+    return max(known.record.desired, hub.directory.announced, hub.roots()[1])
+
+
+def of(hub: Hub, cluster: str, after: int = 0) -> Desired:
+    """Neighbours are those that changed after `after`, or all."""
+    known = hub.registry.get(cluster)
+    if known is None:
+        raise NoSuchCluster(f"there is no cluster {cluster} in this federation")
+    record = known.record
+    settings, documents = hub.settings_for(cluster)
+    neighbours, gone, whole = hub.directory.since(after, cluster)
+    return Desired(
+        generation=generation(hub, cluster),
+        state=record.state,
+        cordoned=record.cordoned,
+        drain=record.wanted in ("drain", "leave"),
+        leave=record.wanted == "leave",
+        settings=settings,
+        documents=documents,
+        neighbours=neighbours,
+        gone=gone,
+        whole=whole,
+        roots=hub.roots()[0],
+        renew=hub.renew(cluster),
+    )
+
+
+async def newer(hub: Hub, cluster: str, after: int, wait: float) -> Desired | None:
+    """What came after `after`, as soon as there is any; None if nothing did within `wait` seconds."""
+    if generation(hub, cluster) <= after:
+        await hub.waking.wait(cluster, wait)
+    if hub.registry.get(cluster) is None:
+        raise NoSuchCluster(f"cluster {cluster} was removed from this federation")
+    return of(hub, cluster, after) if generation(hub, cluster) > after else None

@@ -1,0 +1,68 @@
+"""What do managers know of each other? Every member's address, and who is no member any more.
+
+A change reaches a manager with the next answer to its watch. With thousands of them one join would wake them all, so
+changes are announced together: at once in a small federation, every few seconds in a large one.
+"""
+
+from hansa.federation.lifecycle import MEMBER
+from hansa.federation.ports import ClusterRecord
+from hansa.federation.registry import facts_of
+from hansa.messages.members import Neighbour
+
+_WAKE_UPS = 500  # managers we are willing to wake in a second
+
+
+class Directory:
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[Neighbour, int]] = {}
+        self._gone: dict[str, int] = {}
+        self._oldest = 0  # before this we cannot say what changed
+        self.version = 0
+        self.announced = 0
+        self._announced_at = 0.0
+
+    def begin(self, version: int) -> None:
+        """Everything there is was learned; what changed before is not known, so who asks for that gets all."""
+        self._oldest = self.version = self.announced = version
+
+    def learn(self, record: ClusterRecord) -> None:
+        facts = facts_of(record)
+        entry = Neighbour(
+            id=record.id, kind=record.kind, endpoint=facts.endpoint, verify=facts.verify, state=record.state
+        )
+        former = self._entries.get(record.id)
+        if record.state not in MEMBER:
+            if former is not None:
+                self.forget(record.id, record.version)
+            return
+        if former is not None and _same(former[0], entry):
+            return
+        self._entries[record.id] = (entry, record.version)
+        self._gone.pop(record.id, None)
+        self.version = max(self.version, record.version)
+
+    def forget(self, cluster: str, version: int) -> None:
+        if self._entries.pop(cluster, None) is not None:
+            self._gone[cluster] = version
+            self.version = max(self.version, version)
+
+    def announce(self, now: float) -> bool:
+        """Whether managers should be woken now."""
+        if self.version == self.announced or now - self._announced_at < len(self._entries) / _WAKE_UPS:
+            return False
+        self.announced, self._announced_at = self.version, now
+        return True
+
+    def since(self, after: int, without: str) -> tuple[tuple[Neighbour, ...], tuple[str, ...], bool]:
+        """(those that changed, those that are gone, whether the first are all there are)."""
+        whole = after < self._oldest
+        entries = tuple(
+            entry for entry, version in self._entries.values() if entry.id != without and (whole or version > after)
+        )
+        gone = () if whole else tuple(cluster for cluster, version in self._gone.items() if version > after)
+        return entries, gone, whole
+
+
+def _same(one: Neighbour, other: Neighbour) -> bool:
+    """States come and go, and managers see for themselves who answers; what matters is who is where."""
+    return (one.kind, one.endpoint, one.verify) == (other.kind, other.endpoint, other.verify)

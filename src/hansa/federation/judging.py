@@ -1,0 +1,69 @@
+"""How is every cluster now? The periodic work `detector`: judges all, writes down what changed, and why."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+
+from hansa.federation import detector, lifecycle
+from hansa.federation.ports import ClusterRecord, Fence, Note
+from hansa.federation.registry import Known
+from hansa.federation.room import Hub
+from hansa.messages.members import Applied, Health
+
+_HEALTH, _APPLIED = msgspec.json.Decoder(Health), msgspec.json.Decoder(Applied)
+T = TypeVar("T")
+_WELL, _NOTHING_APPLIED = Health(), Applied()
+
+
+def health_of(known: Known) -> Health:
+    return _section(known, "health", _HEALTH, _WELL)
+
+
+def applied_of(known: Known) -> Applied:
+    return _section(known, "applied", _APPLIED, _NOTHING_APPLIED)
+
+
+def liveness_of(hub: Hub, known: Known, now: float) -> detector.Liveness:
+    since = known.seen if known.seen is not None else known.record.joined
+    return detector.judge(hub.attention.silence(since, now), known.gaps, hub.limits())
+
+
+def judged(hub: Hub, known: Known, now: float) -> ClusterRecord | None:
+    """Its record as it should be, if that is news."""
+    record = known.record
+    found = lifecycle.judge(record, liveness_of(hub, known, now), health_of(known), applied_of(known))
+    if not lifecycle.is_news(record, found):
+        return None
+    since = record.since if found.state == record.state else now
+    return replace(record, state=found.state, reason=found.reason, since=since)
+
+
+async def all_clusters(hub: Hub, fence: Fence) -> int:
+    """How many changed."""
+    now = hub.clock.now()
+    records: list[ClusterRecord] = []
+    notes: list[Note] = []
+    for known in hub.registry:
+        new = judged(hub, known, now)
+        if new is None:
+            continue
+        records.append(new)
+        if new.state != known.record.state:
+            notes.append(Note(new.id, "state", f"{known.record.state} -> {new.state}: {new.reason}"))
+    if records:
+        for written in await hub.clusters.put_all(records, notes, fence=fence):
+            hub.registry.put(written)
+            hub.directory.learn(written)
+            hub.waking.wake(written.id)
+    return len(records)
+
+
+def _section(known: Known, name: str, decoder: "msgspec.json.Decoder[T]", otherwise: T) -> T:
+    found = known.sections.get(name)
+    if found is None:
+        return otherwise
+    try:
+        return decoder.decode(found[1])
+    except msgspec.DecodeError:
+        return otherwise  # of a version that says it differently

@@ -1,0 +1,41 @@
+"""The hub's room: everything its actions work with."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from hansa.federation.detector import Attention, Limits
+from hansa.federation.directory import Directory
+from hansa.federation.hub_clock import HubClock
+from hansa.federation.ports import Clusters, Leases
+from hansa.federation.registry import Registry
+from hansa.federation.waking import Waking
+from hansa.kernel.hub import HubSettings
+from hansa.messages.members import Setting
+
+
+@dataclass(slots=True, kw_only=True)
+class Hub:
+    """One hub process."""
+
+    id: str
+    settings: HubSettings
+    clock: HubClock
+    registry: Registry
+    clusters: Clusters
+    leases: Leases
+    attention: Attention
+    limits: Callable[[], Limits]  # how often clusters report, and how long they may be silent
+    directory: Directory = field(default_factory=Directory)
+    waking: Waking = field(default_factory=Waking)
+    removed: set[str] = field(default_factory=set)  # ids that were members once
+    trouble: str = ""  # why the database cannot be used now
+    # What other parts of the room know; set where the hub is built.
+    on_news: list[Callable[[frozenset[str]], Awaitable[None]]] = field(default_factory=list)
+    settings_for: Callable[[str], tuple[dict[str, object], tuple[Setting, ...]]] = lambda _: ({}, ())
+    roots: Callable[[], tuple[str, int]] = lambda: ("", 0)  # PEM, and the version since when
+    renew: Callable[[str], bool] = lambda _: False  # must this cluster get a new certificate now?
+
+    @property
+    def age(self) -> float:
+        """Seconds since memory was last in step with the database."""
+        return max(0.0, self.clock.now() - self.registry.learned) if self.registry.learned is not None else 0.0

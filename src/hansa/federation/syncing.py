@@ -1,0 +1,61 @@
+"""How do memory and database stay in step? What was heard is written down, then what others wrote is learned.
+
+When the database is away both wait, reads go on from memory and say how old it is, and nothing that was heard is lost.
+"""
+
+import asyncio
+import time
+
+from hansa.federation.room import Hub
+from hansa.kernel.errors import HansaError, Temporary
+
+
+async def once(hub: Hub) -> None:
+    """Raises `Temporary` when the database is away."""
+    heard = hub.registry.take_unsaved()
+    if heard:
+        try:
+            await hub.clusters.sighted(heard)
+        except BaseException:
+            hub.registry.give_back(heard)
+            raise
+        hub.registry.saved(heard)
+    await learn(hub)
+
+
+async def learn(hub: Hub) -> None:
+    first = hub.registry.learned is None
+    asked = time.monotonic()
+    news = await hub.clusters.news(hub.registry.version)
+    hub.clock.learn(news.now, (asked + time.monotonic()) / 2)
+    hub.registry.learn(news)
+    for record in news.clusters:
+        hub.removed.discard(record.id)
+        hub.directory.learn(record)
+        hub.waking.wake(record.id)
+    for cluster in news.removed:
+        hub.removed.add(cluster)
+        hub.directory.forget(cluster, news.version)
+        hub.waking.wake(cluster)
+    if first:
+        hub.directory.begin(news.version)
+    if news.others:
+        for tell in hub.on_news:
+            await tell(news.others)
+
+
+async def keep(hub: Hub) -> None:
+    """For ever, every `sync_every` seconds."""
+    while True:
+        try:
+            await once(hub)
+            hub.trouble = ""
+        except Temporary as error:
+            hub.trouble = error.message
+        except HansaError as error:
+            hub.trouble = error.message
+            raise
+        hub.attention.come_round(hub.clock.now())
+        if hub.directory.announce(hub.clock.now()):
+            hub.waking.wake_all()
+        await asyncio.sleep(hub.settings.sync_every)
