@@ -1,0 +1,264 @@
+"""The registry's rows: implements `federation.Clusters`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from hansa.federation import NOW, ClusterRecord, Fence, News, Note, Sighting
+from hansa.messages.clusters import Facts
+from hansa.messages.inventory import Change
+from hansa.store.database import Database
+from hansa.store.hub import changing
+from hansa.store.hub.tables import (
+    authorities,
+    changes,
+    clusters,
+    credentials,
+    documents,
+    removed,
+    rollouts,
+    sections,
+    sightings,
+    turns,
+    versions,
+)
+
+_FACTS = msgspec.json.Decoder(Facts)
+_TURNS_FOR = 86_400.0
+_MOST_NEWS = 2000  # changes told at once; who was away for longer asks for the list
+_PLAIN = ("id", "kind", "state", "since", "reason", "incarnation", "joined", "cordoned", "wanted", "certificate_until")
+
+# A sighting of a cluster that was removed, or of a former life, must not bring rows back.
+_LIVES = "exists (select 1 from hub_clusters where id = :cluster and incarnation = :incarnation)"
+_SIGHTED = sa.text(f"""
+    insert into hub_sightings (cluster, version, incarnation, seen, number, received, writer)
+    select :cluster, :version, :incarnation, :seen, :number, :received, :writer where {_LIVES}
+    on conflict (cluster) do update set version = excluded.version, incarnation = excluded.incarnation,
+        seen = excluded.seen, number = excluded.number, received = excluded.received, writer = excluded.writer
+    where hub_sightings.incarnation < excluded.incarnation or hub_sightings.seen <= excluded.seen""")
+_SECTION = sa.text(f"""
+    insert into hub_sections (cluster, name, version, number, body, writer)
+    select :cluster, :name, :version, :number, :body, :writer where {_LIVES}
+    on conflict (cluster, name) do update set version = excluded.version, number = excluded.number,
+        body = excluded.body, writer = excluded.writer
+    where hub_sections.number < excluded.number""")
+
+
+class ClusterStore:
+    def __init__(self, database: Database, writer: str) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def news(self, after: int) -> News:
+        def read(connection: sa.Connection) -> News:
+            # The version is read first: what is committed after it comes again with the next news.
+            version = connection.execute(sa.select(versions.c.version)).scalar_one()
+            now = changing.now(connection)
+            if version == after:
+                return News(version, now)
+            found = connection.execute(sa.select(clusters).where(clusters.c.version > after)).mappings()
+            gone = connection.execute(sa.select(removed.c.id).where(removed.c.version > after)).scalars()
+            return News(
+                version=version,
+                now=now,
+                clusters=[_record(row) for row in found],
+                removed=list(gone),
+                sightings=self._sightings(connection, after),
+                changes=_changes_after(connection, after) if after else (),
+                others=_others(connection, after),
+            )
+
+        return await self._database.read(read)
+
+    def _sightings(self, connection: sa.Connection, after: int) -> list[Sighting]:
+        foreign = sa.and_(sightings.c.version > after, sightings.c.writer != self._writer)
+        told = sa.and_(sections.c.version > after, sections.c.writer != self._writer)
+        bodies: dict[str, dict[str, tuple[int, bytes]]] = {}
+        for row in connection.execute(sa.select(sections).where(told)):
+            bodies.setdefault(row.cluster, {})[row.name] = (row.number, bytes(row.body))
+        return [
+            Sighting(
+                row.cluster, row.incarnation, row.seen, row.number, bodies.get(row.cluster, {}), received=row.received
+            )
+            for row in connection.execute(sa.select(sightings).where(foreign))
+        ]
+
+    async def put(self, record: ClusterRecord, *notes: Note, fence: Fence | None = None) -> ClusterRecord | None:
+        def write(connection: sa.Connection) -> ClusterRecord | None:
+            version = changing.next_version(connection, fence)
+            written = _write(connection, record, version)
+            if written is not None:
+                changing.tell(connection, version, *notes)
+            return written
+
+        return await self._database.write(write)
+
+    async def put_all(
+        self, records: Sequence[ClusterRecord], notes: Sequence[Note] = (), *, fence: Fence | None = None
+    ) -> Sequence[ClusterRecord]:
+        def write(connection: sa.Connection) -> list[ClusterRecord]:
+            version = changing.next_version(connection, fence)
+            written = [one for record in records if (one := _write(connection, record, version)) is not None]
+            ours = {one.id for one in written}
+            changing.tell(connection, version, *(note for note in notes if note.cluster in ours or not note.cluster))
+            return written
+
+        return await self._database.write(write)
+
+    async def remove(self, cluster: str, note: Note) -> bool:
+        def write(connection: sa.Connection) -> bool:
+            version = changing.next_version(connection)
+            row = connection.execute(sa.select(clusters.c.incarnation).where(clusters.c.id == cluster)).first()
+            if row is None:
+                return False
+            for table, column in (
+                (sightings, sightings.c.cluster),
+                (sections, sections.c.cluster),
+                (credentials, credentials.c.cluster),
+                (clusters, clusters.c.id),
+            ):
+                connection.execute(table.delete().where(column == cluster))
+            at = changing.now(connection)
+            connection.execute(removed.insert().values(id=cluster, version=version, incarnation=row.incarnation, at=at))
+            changing.tell(connection, version, note)
+            return True
+
+        return await self._database.write(write)
+
+    async def lives(self, cluster: str) -> int:
+        def read(connection: sa.Connection) -> int:
+            now = connection.execute(sa.select(clusters.c.incarnation).where(clusters.c.id == cluster)).scalar()
+            then = connection.execute(sa.select(removed.c.incarnation).where(removed.c.id == cluster)).scalar()
+            return max(now or 0, then or 0)
+
+        return await self._database.read(read)
+
+    async def sighted(self, heard: Sequence[Sighting]) -> None:
+        def write(connection: sa.Connection) -> None:
+            version = changing.next_version(connection)
+            for one in heard:
+                if one.reports:
+                    changing.tell(connection, version, *_new_reports(connection, one))
+            rows = [
+                {
+                    "cluster": one.cluster,
+                    "version": version,
+                    "incarnation": one.incarnation,
+                    "seen": one.seen,
+                    "number": one.number,
+                    "received": one.reports[-1][0] if one.reports else one.received,
+                    "writer": self._writer,
+                }
+                for one in heard
+            ]
+            bodies = [
+                {
+                    "cluster": one.cluster,
+                    "incarnation": one.incarnation,
+                    "name": name,
+                    "version": version,
+                    "number": number,
+                    "body": body,
+                    "writer": self._writer,
+                }
+                for one in heard
+                for name, (number, body) in one.sections.items()
+            ]
+            if bodies:
+                connection.execute(_SECTION, bodies)
+            connection.execute(_SIGHTED, rows)
+
+        if heard:
+            await self._database.write(write)
+
+    async def note(self, *notes: Note, fence: Fence | None = None) -> None:
+        def write(connection: sa.Connection) -> None:
+            changing.tell(connection, changing.next_version(connection, fence), *notes)
+
+        await self._database.write(write)
+
+    async def changes(self, *, before: int | None = None, cluster: str = "", most: int = 100) -> Sequence[Change]:
+        scope = [changes.c.id < before] if before is not None else []
+        if cluster:
+            scope.append(changes.c.cluster == cluster)
+        query = sa.select(changes).where(*scope).order_by(changes.c.id.desc()).limit(most)
+        return await self._database.read(lambda connection: [_change(row) for row in connection.execute(query)])
+
+    async def tidy(self, keep_changes: int, fence: Fence) -> None:
+        def write(connection: sa.Connection) -> None:
+            changing.check(connection, fence)
+            newest = connection.execute(sa.select(sa.func.max(changes.c.id))).scalar() or 0
+            connection.execute(changes.delete().where(changes.c.id <= newest - keep_changes))
+            connection.execute(turns.delete().where(turns.c.at < changing.now(connection) - _TURNS_FOR))
+
+        await self._database.write(write)
+
+
+def _write(connection: sa.Connection, record: ClusterRecord, version: int) -> ClusterRecord | None:
+    new = replace(record, version=version, desired=version if record.desired == NOW else record.desired)
+    row = _row(new)
+    if record.version == 0:
+        if connection.execute(sa.select(clusters.c.id).where(clusters.c.id == record.id)).first() is not None:
+            return None
+        connection.execute(clusters.insert().values(row))
+        connection.execute(removed.delete().where(removed.c.id == record.id))
+        return new
+    at_version = sa.and_(clusters.c.id == record.id, clusters.c.version == record.version)
+    return new if connection.execute(clusters.update().where(at_version).values(row)).rowcount else None
+
+
+def _row(record: ClusterRecord) -> dict[str, Any]:
+    return {
+        **{name: getattr(record, name) for name in (*_PLAIN, "version", "desired")},
+        "told": msgspec.json.encode(record.told).decode(),
+        "overrides": msgspec.json.encode(record.overrides).decode(),
+        "serials": msgspec.json.encode(record.serials).decode(),
+    }
+
+
+def _record(row: Any) -> ClusterRecord:
+    return ClusterRecord(
+        **{name: row[name] for name in (*_PLAIN, "version", "desired")},
+        told=_FACTS.decode(row["told"]),
+        overrides=_overrides(row["overrides"]),
+        serials=tuple(msgspec.json.decode(row["serials"])),
+    )
+
+
+def _overrides(text: str) -> Mapping[str, Any]:
+    """The fields that are there, each of its kind."""
+    given = msgspec.json.decode(text)
+    if not given:
+        return {}
+    typed = _FACTS.decode(text)
+    return {name: getattr(typed, name) for name in given}
+
+
+def _new_reports(connection: sa.Connection, one: Sighting) -> list[Note]:
+    """Those not written down yet: an answer that got lost brings them a second time."""
+    lives = sa.and_(clusters.c.id == one.cluster, clusters.c.incarnation == one.incarnation)
+    if connection.execute(sa.select(clusters.c.id).where(lives)).first() is None:
+        return []
+    mine = sa.and_(sightings.c.cluster == one.cluster, sightings.c.incarnation == one.incarnation)
+    received = connection.execute(sa.select(sightings.c.received).where(mine)).scalar() or 0
+    return [note for number, note in one.reports if number > received]
+
+
+def _change(row: Any) -> Change:
+    return Change(id=row.id, at=row.at, cluster=row.cluster, kind=row.kind, detail=row.detail)
+
+
+def _changes_after(connection: sa.Connection, after: int) -> list[Change]:
+    query = sa.select(changes).where(changes.c.version > after).order_by(changes.c.id.desc()).limit(_MOST_NEWS)
+    return [_change(row) for row in connection.execute(query)][::-1]
+
+
+def _others(connection: sa.Connection, after: int) -> frozenset[str]:
+    columns = {"authorities": authorities.c.version, "documents": documents.c.seq, "rollouts": rollouts.c.seq}
+    newest = {
+        name: connection.execute(sa.select(sa.func.max(column))).scalar() or 0 for name, column in columns.items()
+    }
+    return frozenset(name for name, version in newest.items() if version > after)
