@@ -298,6 +298,14 @@ def load(path: Path | None = None, env: Mapping[str, str] | None = None) -> Sett
         raise BadSetting(*_explain(error)) from None
 
 
+def read_json(document: bytes) -> Settings:
+    """Settings that came as JSON, by its rules: a list is a list, and "5" is no number. Raises `BadSetting`."""
+    try:
+        return Settings.model_validate_json(document, strict=True)
+    except ValidationError as error:
+        raise BadSetting(*_explain(error)) from None
+
+
 def admin_password(settings: Settings) -> str:
     """The admin's password: the one given, else one made at the first start and kept in the data folder."""
     given = settings.admin.password.get_secret_value()
