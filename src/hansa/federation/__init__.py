@@ -1,6 +1,7 @@
 """Which clusters belong together, how are they, and what should they all know? The hub's room."""
 
-from hansa.federation import acting, desired, detector, errors, heartbeats, judging, lifecycle, syncing
+from hansa.federation import acting, desired, detector, errors, heartbeats, judging, lifecycle, live, syncing
+from hansa.federation.duties import Duty
 from hansa.federation.hub_clock import HubClock
 from hansa.federation.ports import NOW, ClusterRecord, Clusters, Fence, Leases, News, Note, Sighting
 from hansa.federation.registry import Known, Registry, facts_of
@@ -10,6 +11,7 @@ __all__ = [
     "NOW",
     "ClusterRecord",
     "Clusters",
+    "Duty",
     "Fence",
     "Hub",
     "HubClock",
@@ -27,5 +29,6 @@ __all__ = [
     "heartbeats",
     "judging",
     "lifecycle",
+    "live",
     "syncing",
 ]

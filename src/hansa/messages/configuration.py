@@ -24,6 +24,7 @@ class Stages(Request, frozen=True, kw_only=True):
     soak: float = 30.0  # seconds of good health after each stage
     most_failures: int = 0  # more stop it
     patience: float = 60.0  # seconds for a cluster to take it; longer is a failure, unless it is out of reach
+    roll_back: bool = False  # when failures stop it, those that have it go back by themselves
 
 
 class NewDocument(Request, frozen=True, kw_only=True):
@@ -51,7 +52,7 @@ class ClusterVersion(Message, frozen=True, kw_only=True):
     cluster: str
     desired: int
     applied: int
-    state: str  # in-sync, waiting, failed, out-of-reach
+    state: str  # in-sync, waiting, failed, out-of-reach, unsupported
     error: str = ""
 
 
@@ -66,6 +67,76 @@ class Rollout(Message, frozen=True, kw_only=True):
     reason: str
     since: float
     clusters: tuple[ClusterVersion, ...] = ()
+
+
+class RolloutSummary(Message, frozen=True, kw_only=True):
+    id: int
+    version: int
+    state: RolloutState
+    stage: int
+    stages: int
+    reason: str
+    since: float
+
+
+class DocumentSummary(Message, frozen=True, kw_only=True):
+    """A document in a list: its newest version, how far it is, and how many clusters are where."""
+
+    name: str
+    version: int
+    scope: Scope
+    settings: tuple[str, ...]  # which it sets
+    author: str
+    comment: str
+    created: float
+    rollout: RolloutSummary | None
+    clusters: dict[str, int]  # by state
+
+
+class Documents(Message, frozen=True, kw_only=True):
+    age: float  # seconds since the hub last was in step with its database
+    documents: tuple[DocumentSummary, ...]
+
+
+class Drift(Message, frozen=True, kw_only=True):
+    """One cluster that does not have what it should have."""
+
+    cluster: str
+    document: str
+    desired: int
+    applied: int
+    state: str
+    reason: str
+
+
+class Overview(Message, frozen=True, kw_only=True):
+    """The configuration of the whole federation."""
+
+    age: float
+    documents: tuple[DocumentSummary, ...]
+    drift: tuple[Drift, ...]
+    live: tuple[str, ...]  # settings that a document may hold
+
+
+class Versions(Message, frozen=True, kw_only=True):
+    versions: tuple[Document, ...]  # newest first
+
+
+class Difference(Message, frozen=True, kw_only=True):
+    setting: str
+    before: Any = None
+    after: Any = None
+    change: str = "changed"  # added, removed, changed
+
+
+class Diff(Message, frozen=True, kw_only=True):
+    """What one version of a document has that another has not."""
+
+    document: str
+    before: int
+    after: int
+    settings: tuple[Difference, ...]
+    scope: tuple[str, str] | None = None  # in words, if they differ
 
 
 class DocumentState(Message, frozen=True, kw_only=True):

@@ -143,6 +143,7 @@ class Applied(Message, frozen=True, kw_only=True):
     generation: int = 0
     documents: tuple[Setting, ...] = ()
     error: str = ""  # why the newest was not taken; the former one is in force
+    tried: tuple[Setting, ...] = ()  # with an error: all documents of the generation that was not taken
     drained: bool = False
     running: int = 0  # what a drain still waits for
     waiting: int = 0

@@ -27,6 +27,15 @@ class Policy(Message, frozen=True, kw_only=True):
     removed: bool = False
 
 
+class Policies(Message, frozen=True, kw_only=True):
+    age: float  # seconds since the hub last was in step with its database
+    policies: tuple[Policy, ...]
+
+
+class PolicyVersions(Message, frozen=True, kw_only=True):
+    versions: tuple[Policy, ...]  # newest first
+
+
 class Effect(Message, frozen=True, kw_only=True):
     """One thing that would be different."""
 

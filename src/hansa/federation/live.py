@@ -1,0 +1,95 @@
+"""Which settings can be changed without a restart, and is a tree of them right?
+
+The one table both sides go by: the hub takes nothing else into a configuration document, and a manager applies all of
+these while it runs. Their types, limits and sentences are those of `settings`; nothing is said twice.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from hansa import settings
+from hansa.kernel import errors
+
+NAMES: frozenset[str] = frozenset(
+    {
+        "federation.lost_after",
+        "federation.probe_ttl",
+        "federation.repair_every",
+        "federation.rescheduler_threshold",
+        "images.allowed",
+        "jobs.cpu",
+        "jobs.keep",
+        "jobs.memory",
+        "jobs.queue_limit",
+        "jobs.run_limit",
+        "jobs.time_limit",
+        "log.level",
+        "membership.link_probe_every",
+        "quotas.buckets",
+        "quotas.cpu",
+        "quotas.disk",
+        "quotas.enforce",
+        "quotas.ephemeral_storage",
+        "quotas.gpu",
+        "quotas.max_disk_per_volume",
+        "quotas.memory",
+        "quotas.min_disk_per_volume",
+        "quotas.storage_per_bucket",
+        "quotas.volumes",
+    }
+)
+_GROUPS = frozenset(name.partition(".")[0] for name in NAMES)
+
+
+class NotLive(errors.Invalid):
+    """A configuration document may hold only settings that can be changed without a restart."""
+
+    code = "federation.not-live"
+
+
+def validated(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree with every value checked as in a manager's own settings file, and written in one way. Raises `NotLive`,
+    or `BadSetting` for a value that a setting cannot have."""
+    given = dict(leaves(tree))
+    for name in given:
+        if name not in NAMES:
+            raise _not_live(name)
+    whole = settings.read_json(msgspec.json.encode(tree))
+    checked = whole.model_dump(mode="json", include=dict.fromkeys(_GROUPS, True))
+    return grown({name: _at(checked, name) for name in given})
+
+
+def leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Each setting of a tree by its dotted name, in the order of names."""
+    for group in sorted(tree):
+        inner = tree[group]
+        if not isinstance(inner, Mapping):
+            raise settings.BadSetting(f"{group} must be a table of settings", hint='for example {"jobs": {"cpu": "2"}}')
+        for key in sorted(inner):
+            yield f"{group}.{key}", inner[key]
+
+
+def grown(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """A tree again, from dotted names."""
+    tree: dict[str, Any] = {}
+    for name in sorted(flat):
+        group, _, key = name.partition(".")
+        tree.setdefault(group, {})[key] = flat[name]
+    return tree
+
+
+def _at(tree: Mapping[str, Any], name: str) -> Any:
+    group, _, key = name.partition(".")
+    return tree[group][key]
+
+
+def _not_live(name: str) -> NotLive:
+    if name in settings.names():
+        hint = "set it in the cluster's own settings"
+        return NotLive(f"{name} can only be changed with a restart", hint=hint, setting=name)
+    close = difflib.get_close_matches(name, sorted(NAMES), n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}?" if close else "docs/reference/settings.md lists them all"
+    return NotLive(f"{name[:80]} is not a setting", hint=hint, setting=name[:80])
