@@ -1,6 +1,6 @@
 """Which clusters belong together, how are they, and what should they all know? The hub's room."""
 
-from hansa.federation import acting, desired, detector, errors, heartbeats, judging, lifecycle, live, syncing
+from hansa.federation import acting, desired, detector, errors, heartbeats, judging, lifecycle, live, selectors, syncing
 from hansa.federation.duties import Duty
 from hansa.federation.hub_clock import HubClock
 from hansa.federation.ports import NOW, ClusterRecord, Clusters, Fence, Leases, News, Note, Sighting
@@ -30,5 +30,6 @@ __all__ = [
     "judging",
     "lifecycle",
     "live",
+    "selectors",
     "syncing",
 ]
