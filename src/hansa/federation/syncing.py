@@ -28,6 +28,12 @@ async def learn(hub: Hub) -> None:
     asked = time.monotonic()
     news = await hub.clusters.news(hub.registry.version)
     hub.clock.learn(news.now, (asked + time.monotonic()) / 2)
+    # First, so that whoever is woken below is told the newest; if it fails, all of this news comes again.
+    if news.others:
+        for tell in hub.on_news:
+            await tell(news.others)
+    if news.version < hub.registry.version:
+        return  # somebody who asked later was faster; what we have is in theirs
     hub.registry.learn(news)
     for record in news.clusters:
         hub.removed.discard(record.id)
@@ -39,9 +45,6 @@ async def learn(hub: Hub) -> None:
         hub.waking.wake(cluster)
     if first:
         hub.directory.begin(news.version)
-    if news.others:
-        for tell in hub.on_news:
-            await tell(news.others)
 
 
 async def keep(hub: Hub) -> None:
