@@ -1,4 +1,4 @@
-"""Puts the manager together: `building` makes the `App`, `doctor` says beforehand what this machine can carry.
+"""Puts manager and hub together: `building` and `hub` make them, `doctor` says what this machine can carry.
 
 Nothing else in Hansa knows every concrete class.
 """
@@ -6,5 +6,17 @@ Nothing else in Hansa knows every concrete class.
 from hansa.bootstrap.app import App, about, default_provider
 from hansa.bootstrap.building import AlreadyRunning, opened
 from hansa.bootstrap.doctor import Check, doctor
+from hansa.bootstrap.hub import HubApp, Work, opened_hub
 
-__all__ = ["AlreadyRunning", "App", "Check", "about", "default_provider", "doctor", "opened"]
+__all__ = [
+    "AlreadyRunning",
+    "App",
+    "Check",
+    "HubApp",
+    "Work",
+    "about",
+    "default_provider",
+    "doctor",
+    "opened",
+    "opened_hub",
+]

@@ -299,7 +299,7 @@ async def _build(ground: _Ground) -> App:
         settings=given,
         clock=clock,
         telemetry=telemetry,
-        sign_in=await _sign_in(given, ground.parts),
+        sign_in=await sign_in(given, ground.parts),
         room=room,
         uploads=UploadWatch(room, open_store.uploads, given.storage.reconcile_every),
         delegator=federating.delegator(given, room, follower),
@@ -396,7 +396,8 @@ async def _open_runtime(given: Settings, data: Path, parts: AsyncExitStack) -> t
     return runtime, runtime.level
 
 
-async def _sign_in(given: Settings, parts: AsyncExitStack) -> SignIn:
+async def sign_in(given: Settings, parts: AsyncExitStack) -> SignIn:
+    """Who may come in: the admin, and whoever a trusted issuer vouches for."""
     verifier = None
     if given.oidc.issuers:
         http = await parts.enter_async_context(httpx.AsyncClient(timeout=10, follow_redirects=False))

@@ -1,4 +1,4 @@
-"""The figures a manager shows at `/metrics`; rooms count, the door prints."""
+"""The figures a manager or a hub shows at `/metrics`; rooms count, the door prints."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -18,3 +18,11 @@ class Telemetry:
         self.services = Gauge("hansa_services", "Services of this cluster", registry=self.registry)
         self.cpu_promised = Gauge("hansa_cpu_promised_millicores", "CPU held by runs", registry=self.registry)
         self.memory_promised = Gauge("hansa_memory_promised_bytes", "Memory held by runs", registry=self.registry)
+
+
+class HubTelemetry:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.clusters = Gauge("hansa_hub_clusters", "Clusters by state", ["state"], registry=self.registry)
+        self.heartbeats = Counter("hansa_hub_heartbeats", "Heartbeats heard", registry=self.registry)
+        self.age = Gauge("hansa_hub_age_seconds", "Since memory was in step with the database", registry=self.registry)

@@ -22,7 +22,8 @@ _FINISH_EVERY = 10.0
 _BACK_OFF = (0.5, 1.0, 2.0, 5.0, 15.0)
 
 
-async def _supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
+async def supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """One loop, for ever: what fails begins again, alone, later and later."""
     failures = 0
     while True:
         started = asyncio.get_running_loop().time()
@@ -88,7 +89,7 @@ async def running(app: App) -> AsyncIterator[None]:
         "replicas": keep_replicas,
         "tokens": rotate_tokens,
     }
-    tasks = [asyncio.create_task(_supervised(name, job), name=f"loop {name}") for name, job in work.items()]
+    tasks = [asyncio.create_task(supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:
         yield
     finally:

@@ -1,19 +1,21 @@
-"""The HTTP door: `serve` runs a manager until it is told to stop."""
+"""The HTTP door: `serve` runs a manager, a hub or both until it is told to stop."""
 
 import asyncio
 import contextlib
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from hansa import bootstrap
-from hansa.entrypoints import loops, telemetry
+from hansa.entrypoints import hub_loops, loops, telemetry
 from hansa.entrypoints.http import app as application
+from hansa.entrypoints.http.hub import app as hub_application
 from hansa.entrypoints.http.protocol import Protocol
 from hansa.kernel.errors import HansaError, Kind
 from hansa.settings import Settings
@@ -32,14 +34,28 @@ def serve(settings: Settings) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Stops on a signal as uvicorn does, but the process lives on: the parts behind it stop afterwards, in order."""
+    """Leaves signals to `_until_told`: several servers of one process stop together, and the parts behind them
+    afterwards, in order."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for one in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(one, self.handle_exit, one, None)
-        yield  # the handlers stay: a second signal while the parts stop must not cut them short
+        yield
+
+
+async def _until_told(servers: Sequence[tuple[_Server, Sequence[socket.socket]]]) -> None:
+    """Serves until SIGTERM or SIGINT. The handlers stay: a second signal while the parts stop must not cut them
+    short."""
+
+    def stop(number: int) -> None:
+        for server, _ in servers:
+            server.handle_exit(number, None)
+
+    loop = asyncio.get_running_loop()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, stop, one)
+    async with asyncio.TaskGroup() as tasks:
+        for server, sockets in servers:
+            tasks.create_task(server.serve(list(sockets)))
 
 
 class CannotServe(HansaError):
@@ -79,24 +95,41 @@ def _prepare(data: Path) -> None:
         ) from None
 
 
+def _server(api: FastAPI, protocol: type[asyncio.Protocol] = Protocol) -> _Server:
+    config = uvicorn.Config(
+        api,
+        log_config=None,
+        access_log=False,
+        http=protocol,
+        ws="websockets-sansio",
+        timeout_graceful_shutdown=_GRACE,
+        timeout_keep_alive=30,
+        server_header=False,
+        proxy_headers=False,
+    )
+    return _Server(config)
+
+
 async def _serve(settings: Settings) -> None:
     _prepare(settings.data)
-    sockets = _listening(settings.http.host, settings.http.port)
-    port = sockets[0].getsockname()[1]
-    async with bootstrap.opened(settings) as app:
-        config = uvicorn.Config(
-            application.make(app),
-            log_config=None,
-            access_log=False,
-            http=Protocol,
-            ws="websockets-sansio",
-            timeout_graceful_shutdown=_GRACE,
-            timeout_keep_alive=30,
-            server_header=False,
-            proxy_headers=False,
-        )
-        server = _Server(config)
-        async with loops.running(app):
-            _log.info("manager", cluster=settings.cluster.id, host=settings.http.host, port=port)
-            await server.serve(sockets)
+    servers: list[tuple[_Server, Sequence[socket.socket]]] = []
+    async with contextlib.AsyncExitStack() as parts:
+        # ports first: a taken one costs nothing yet
+        manager = _listening(settings.http.host, settings.http.port) if settings.role != "hub" else []
+        people = _listening(settings.hub.host, settings.hub.port) if settings.role != "manager" else []
+        if people:
+            hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
+            await parts.enter_async_context(hub_loops.running(hub))
+            servers.append((_server(hub_application.people(hub)), people))
+            _log.info("hub", host=settings.hub.host, port=_port(people))
+        if manager:
+            app = await parts.enter_async_context(bootstrap.opened(settings))
+            await parts.enter_async_context(loops.running(app))
+            servers.append((_server(application.make(app)), manager))
+            _log.info("manager", cluster=settings.cluster.id, host=settings.http.host, port=_port(manager))
+        await _until_told(servers)
     _log.info("stopped", cluster=settings.cluster.id)
+
+
+def _port(sockets: Sequence[socket.socket]) -> int:
+    return int(sockets[0].getsockname()[1])

@@ -43,10 +43,9 @@ def callable_by(*schemes: str) -> dict[str, Any]:
     return {"security": [{scheme: []} for scheme in schemes]}
 
 
-def describe(api: FastAPI, routes: Iterable[BaseRoute], more: dict[str, Any]) -> dict[str, Any]:
-    """The whole document; `routes` are those that may ask for their caller, `more` what the framework does not know."""
+def describe_native(api: FastAPI, routes: Iterable[BaseRoute]) -> dict[str, Any]:
+    """The document of native routes; `routes` are those that may ask for their caller."""
     document = get_openapi(title=api.title, version=api.version, description=api.description, routes=api.routes)
-    document["paths"] |= more
     document.setdefault("components", {})["securitySchemes"] = _SCHEMES
     for schema in ("HTTPValidationError", "ValidationError"):
         document["components"].get("schemas", {}).pop(schema, None)
@@ -62,6 +61,13 @@ def describe(api: FastAPI, routes: Iterable[BaseRoute], more: dict[str, Any]) ->
             operation["responses"].pop("422", None)  # wrong parameters are a 400 here
             if (path, method) in signed_in:
                 operation.setdefault("security", [{ADMIN: []}, {USER: []}])
+    return document
+
+
+def describe(api: FastAPI, routes: Iterable[BaseRoute], more: dict[str, Any]) -> dict[str, Any]:
+    """The whole document; `routes` are those that may ask for their caller, `more` what the framework does not know."""
+    document = describe_native(api, routes)
+    document["paths"] |= more
     _link(document["paths"])
     return document
 

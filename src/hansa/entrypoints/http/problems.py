@@ -23,6 +23,7 @@ STATUS = {
     Kind.INTERNAL: 500,
 }
 _JSON_ERRORS = ("/system/status", "/system/metrics")
+_NATIVE = ("/v1", "/member/v1")
 _log = structlog.get_logger("hansa.http")
 
 
@@ -39,7 +40,7 @@ async def as_answer(request: Request, error: Exception) -> Response:
         _log.warning("refused", code=error.code, error=error.message, path=request.url.path)
     path = request.url.path
     text = error.message + (f" ({error.hint})" if error.hint else "")
-    if path.startswith("/v1"):
+    if path.startswith(_NATIVE):
         body = {
             **json.loads(json.dumps(error.facts, default=str)),
             "type": f"/problems/{error.code}",
@@ -57,7 +58,7 @@ async def as_answer(request: Request, error: Exception) -> Response:
 async def as_http_answer(request: Request, error: Exception) -> Response:
     """The framework's own refusals, in OSCAR's manner: a wrong method on a known path is a 404 too."""
     assert isinstance(error, HTTPException)
-    if request.url.path.startswith("/v1"):
+    if request.url.path.startswith(_NATIVE):
         body = {"type": "about:blank", "title": str(error.detail), "status": error.status_code}
         return JSONResponse(body, error.status_code, media_type="application/problem+json")
     if error.status_code in (404, 405):
@@ -71,7 +72,7 @@ async def as_validation_answer(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     name = str(first["loc"][-1])
     text = f"parameter {name}: {first['msg'].lower()}"
-    if request.url.path.startswith("/v1"):
+    if request.url.path.startswith(_NATIVE):
         body = {
             "type": "/problems/request.invalid",
             "title": "The request is not valid.",

@@ -1,0 +1,105 @@
+"""Builds a hub: the only place that knows the concrete classes behind its room."""
+
+import fcntl
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import get_args
+
+from hansa.bootstrap.building import AlreadyRunning, sign_in
+from hansa.bootstrap.telemetry import HubTelemetry
+from hansa.federation import Fence, Hub, HubClock, Registry, detector, syncing
+from hansa.identity import SignIn, Vault
+from hansa.messages.clusters import State
+from hansa.settings import Settings
+from hansa.store import Database, hub, make_engine, schema, sqlite_url
+
+Work = tuple[str, float, Callable[[Fence], Awaitable[object]]]  # its name, seconds between turns, and what is done
+
+
+@dataclass(slots=True, kw_only=True)
+class HubApp:
+    """One running hub process, as its doors see it."""
+
+    settings: Settings
+    hub: Hub
+    sign_in: SignIn
+    database: Database
+    vault: Vault
+    telemetry: HubTelemetry = field(default_factory=HubTelemetry)
+    works: list[Work] = field(default_factory=list)  # periodic work beside the detector's and the housekeeping
+
+    async def missing_parts(self) -> list[str]:
+        """What does not answer now, in words."""
+        return [f"database: {self.hub.trouble}"] if self.hub.trouble else []
+
+
+def new_id() -> str:
+    """Of this life of this process: another after every start, so that nobody takes it for its former self."""
+    return f"{socket.gethostname()[:40]}-{os.urandom(4).hex()}"
+
+
+@asynccontextmanager
+async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
+    """The hub with everything it needs, its memory in step with the database."""
+    async with AsyncExitStack() as parts:
+        folder = given.data.absolute() / "hub"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not given.database.url:
+            parts.callback(os.close, _lock(folder))
+        engine = make_engine(given.database.url or sqlite_url(folder), given.database.pool)
+        schema.upgrade(engine)
+        database = Database(engine)
+        database.start()
+        parts.push_async_callback(database.close)
+        app = HubApp(
+            settings=given,
+            hub=_room(given, database),
+            sign_in=await sign_in(given, parts),
+            database=database,
+            vault=Vault.at(given.hub.key_file or folder / "hub.key"),
+        )
+        await syncing.learn(app.hub)
+        _watch(app)
+        yield app
+
+
+def _room(given: Settings, database: Database) -> Hub:
+    ident, clock = new_id(), HubClock()
+    asked = given.hub
+    limits = detector.Limits(asked.heartbeat_every, asked.suspect_after, asked.dead_after)
+    return Hub(
+        id=ident,
+        settings=asked,
+        clock=clock,
+        registry=Registry(),
+        clusters=hub.ClusterStore(database, ident),
+        leases=hub.LeaseStore(database, ident),
+        attention=detector.Attention(asked.sync_every + 0.5, clock.now()),
+        limits=lambda: limits,
+    )
+
+
+def _watch(app: HubApp) -> None:
+    hub, figures = app.hub, app.telemetry
+    figures.age.set_function(lambda: hub.age)
+    for state in get_args(State):
+        figures.clusters.labels(state).set_function(
+            lambda state=state: sum(known.record.state == state for known in hub.registry)  # type: ignore[misc]
+        )
+
+
+def _lock(folder: Path) -> int:
+    """SQLite has one hub process."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise AlreadyRunning(
+            f"another hub uses {folder}", hint="stop it first; several hubs need PostgreSQL (database.url)"
+        ) from None
+    return lock

@@ -1,0 +1,1 @@
+"""The hub's doors: one for people, one for managers."""

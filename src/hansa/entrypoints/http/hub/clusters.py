@@ -1,0 +1,77 @@
+"""`/v1/clusters/{id}`: one cluster of the federation, and what can be done with it."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from hansa.entrypoints.http.context import CallerDep
+from hansa.entrypoints.http.hub.context import HubDep
+from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
+from hansa.federation import Known, acting, facts_of
+from hansa.messages.clusters import Cluster, FactsChange
+
+router = APIRouter(prefix="/v1/clusters", tags=["clusters"], default_response_class=Response)
+_LARGEST = 64 * 1024
+_DONE = result(200, Cluster) | answers(400, 401, 403, 404, 409, errors="problem")
+
+
+def view(known: Known) -> Cluster:
+    record = known.record
+    return Cluster(
+        id=record.id,
+        kind=record.kind,
+        state=record.state,
+        since=record.since,
+        reason=record.reason,
+        cordoned=record.cordoned,
+        joined=record.joined,
+        seen=known.seen,
+        facts=facts_of(record),
+        certificate_until=record.certificate_until,
+    )
+
+
+@router.get("/{cluster}", responses=result(200, Cluster) | answers(401, 404, errors="problem"))
+async def show(hub: HubDep, caller: CallerDep, cluster: str) -> Response:
+    """One cluster: who it is, how it is, and why."""
+    return JsonAnswer(view(acting.get(hub, cluster)))
+
+
+@router.patch(
+    "/{cluster}", responses=_DONE, openapi_extra=body_of(FactsChange, {"region": "eu-north", "metadata": {"tier": "a"}})
+)
+async def describe(request: Request, hub: HubDep, caller: CallerDep, cluster: str) -> Response:
+    """What the admin says of a cluster; it wins over what the cluster says itself."""
+    said = decode_native(await read_body(request, _LARGEST), FactsChange)
+    return JsonAnswer(view(await acting.describe(hub, caller, cluster, said)))
+
+
+@router.delete("/{cluster}", status_code=204, responses=answers(204, 400, 401, 403, 404, 409, errors="problem"))
+async def remove(hub: HubDep, caller: CallerDep, cluster: str, force: bool = False) -> Response:
+    """Removes a cluster that left or is lost; `force` also one that is still there."""
+    await acting.remove(hub, caller, cluster, force=force)
+    return Response(status_code=204)
+
+
+@router.post("/{cluster}/cordon", responses=_DONE)
+async def cordon(hub: HubDep, caller: CallerDep, cluster: str) -> Response:
+    """Nothing new is placed there."""
+    return JsonAnswer(view(await acting.cordon(hub, caller, cluster, on=True)))
+
+
+@router.post("/{cluster}/uncordon", responses=_DONE)
+async def uncordon(hub: HubDep, caller: CallerDep, cluster: str) -> Response:
+    """It takes work again; a drain ends."""
+    return JsonAnswer(view(await acting.cordon(hub, caller, cluster, on=False)))
+
+
+@router.post("/{cluster}/drain", responses=_DONE)
+async def drain(hub: HubDep, caller: CallerDep, cluster: str) -> Response:
+    """Its work is finished or moved; its state tells how far it is."""
+    return JsonAnswer(view(await acting.drain(hub, caller, cluster)))
+
+
+@router.post("/{cluster}/leave", responses=_DONE)
+async def leave(hub: HubDep, caller: CallerDep, cluster: str) -> Response:
+    """It drains and then leaves by itself."""
+    return JsonAnswer(view(await acting.let_go(hub, caller, cluster)))
