@@ -1,11 +1,11 @@
 """Who is asking, and what may they do?
 
 `signin` turns an Authorization header into a `Caller`, `access` says what the caller may see, call and
-change, `namespaces` where a user's work lives, `vault` how secrets are kept. Tokens are verified through the
-port `TokenVerifier`, which `drivers/oidc` fulfils.
+change, `namespaces` where a user's work lives, `vault` how secrets are kept, `authority` how the hub and its members
+vouch for each other. Tokens are verified through the port `TokenVerifier`, which `drivers/oidc` fulfils.
 """
 
-from hansa.identity import access, errors
+from hansa.identity import access, authority, errors
 from hansa.identity.caller import ADMIN_UID, Caller
 from hansa.identity.groups import groups_in
 from hansa.identity.namespaces import claim_namespace, format_uid, owner_hash, user_namespace
@@ -30,6 +30,7 @@ __all__ = [
     "TokenVerifier",
     "Vault",
     "access",
+    "authority",
     "check_admin",
     "claim_namespace",
     "errors",
