@@ -161,13 +161,33 @@ class Registry:
                 tell(cluster)
 
 
-def _together(former: Sighting | None, newer: Sighting, received: int) -> Sighting:
-    """Both as one. A report that comes again because it was not acknowledged yet is still one."""
-    sections = {**former.sections, **newer.sections} if former is not None else newer.sections
-    reports = former.reports if former is not None else ()
-    last = reports[-1][0] if reports else received
-    reports += tuple(one for one in newer.reports if one[0] > last)
-    return Sighting(newer.cluster, newer.incarnation, newer.seen, newer.number, sections, received, reports)
+def _together(former: Sighting | None, later: Sighting, received: int) -> Sighting:
+    """Both as one. Heartbeats may overtake each other, and a report that comes again because it was not acknowledged
+    yet is still one."""
+    if former is None:
+        return Sighting(
+            later.cluster,
+            later.incarnation,
+            later.seen,
+            later.number,
+            later.sections,
+            received,
+            tuple(one for one in later.reports if one[0] > received),
+        )
+    sections = dict(former.sections)
+    for name, (number, body) in later.sections.items():
+        if name not in sections or sections[name][0] < number:
+            sections[name] = (number, body)
+    last = former.reports[-1][0] if former.reports else received
+    return Sighting(
+        later.cluster,
+        later.incarnation,
+        max(former.seen, later.seen),
+        max(former.number, later.number),
+        sections,
+        received,
+        former.reports + tuple(one for one in later.reports if one[0] > last),
+    )
 
 
 def _totals(body: bytes) -> Totals:

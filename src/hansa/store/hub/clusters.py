@@ -32,16 +32,17 @@ _MOST_NEWS = 2000  # changes told at once; who was away for longer asks for the 
 _PLAIN = ("id", "kind", "state", "since", "reason", "incarnation", "joined", "cordoned", "wanted", "certificate_until")
 
 # A sighting of a cluster that was removed, or of a former life, must not bring rows back.
-_LIVES = "exists (select 1 from hub_clusters where id = :cluster and incarnation = :incarnation)"
-_SIGHTED = sa.text(f"""
+_SIGHTED = sa.text("""
     insert into hub_sightings (cluster, version, incarnation, seen, number, received, writer)
-    select :cluster, :version, :incarnation, :seen, :number, :received, :writer where {_LIVES}
+    select id, :version, incarnation, :seen, :number, :received, :writer from hub_clusters
+    where id = :cluster and incarnation = :incarnation
     on conflict (cluster) do update set version = excluded.version, incarnation = excluded.incarnation,
         seen = excluded.seen, number = excluded.number, received = excluded.received, writer = excluded.writer
     where hub_sightings.incarnation < excluded.incarnation or hub_sightings.seen <= excluded.seen""")
-_SECTION = sa.text(f"""
+_SECTION = sa.text("""
     insert into hub_sections (cluster, name, version, number, body, writer)
-    select :cluster, :name, :version, :number, :body, :writer where {_LIVES}
+    select id, :name, :version, :number, :body, :writer from hub_clusters
+    where id = :cluster and incarnation = :incarnation
     on conflict (cluster, name) do update set version = excluded.version, number = excluded.number,
         body = excluded.body, writer = excluded.writer
     where hub_sections.number < excluded.number""")
