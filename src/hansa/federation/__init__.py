@@ -1,14 +1,41 @@
 """Which clusters belong together, how are they, and what should they all know? The hub's room."""
 
-from hansa.federation import acting, desired, detector, errors, heartbeats, judging, lifecycle, live, selectors, syncing
+from hansa.federation import (
+    acting,
+    desired,
+    detector,
+    errors,
+    heartbeats,
+    inventory,
+    judging,
+    lifecycle,
+    live,
+    selectors,
+    syncing,
+)
 from hansa.federation.duties import Duty
 from hansa.federation.hub_clock import HubClock
-from hansa.federation.ports import NOW, ClusterRecord, Clusters, Fence, Leases, News, Note, Sighting
+from hansa.federation.ports import (
+    NOW,
+    Authorities,
+    Authority,
+    ClusterRecord,
+    Clusters,
+    Fence,
+    Leases,
+    News,
+    Note,
+    Sighting,
+    TokenRecord,
+    Tokens,
+)
 from hansa.federation.registry import Known, Registry, facts_of
 from hansa.federation.room import Hub
 
 __all__ = [
     "NOW",
+    "Authorities",
+    "Authority",
     "ClusterRecord",
     "Clusters",
     "Duty",
@@ -21,12 +48,15 @@ __all__ = [
     "Note",
     "Registry",
     "Sighting",
+    "TokenRecord",
+    "Tokens",
     "acting",
     "desired",
     "detector",
     "errors",
     "facts_of",
     "heartbeats",
+    "inventory",
     "judging",
     "lifecycle",
     "live",

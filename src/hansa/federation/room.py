@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hansa.federation.detector import Attention, Limits
 from hansa.federation.directory import Directory
 from hansa.federation.hub_clock import HubClock
+from hansa.federation.inventory import Inventory
 from hansa.federation.ports import Clusters, Leases
 from hansa.federation.registry import Registry
 from hansa.federation.waking import Waking
@@ -34,6 +35,11 @@ class Hub:
     settings_for: Callable[[str], tuple[dict[str, object], tuple[Setting, ...]]] = lambda _: ({}, ())
     roots: Callable[[], tuple[str, int]] = lambda: ("", 0)  # PEM, and the version since when
     renew: Callable[[str], bool] = lambda _: False  # must this cluster get a new certificate now?
+
+    inventory: Inventory = field(init=False)  # what all have, ready to be told
+
+    def __post_init__(self) -> None:
+        self.inventory = Inventory(self.registry)
 
     @property
     def age(self) -> float:

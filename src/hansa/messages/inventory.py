@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import field
 
 from hansa.messages import Message
-from hansa.messages.clusters import Cluster, State
+from hansa.messages.clusters import Cluster, Link, State
 from hansa.messages.members import Node, Totals
 
 
@@ -85,3 +85,43 @@ class Sections(Message, frozen=True, kw_only=True):
 
     cluster: Cluster
     sections: dict[str, Any]
+
+
+class Resource(Message, frozen=True, kw_only=True):
+    capacity: int
+    used: int
+    free: int
+    share: float  # used / capacity
+    of_federation: float  # capacity / the capacity of all members
+
+
+class Allocation(Message, frozen=True, kw_only=True):
+    """What one cluster has, and how much of it is used."""
+
+    cluster: str
+    state: State
+    seen: float | None
+    age: float
+    cpu: Resource
+    memory: Resource
+    disk: Resource
+    gpu: Resource
+
+
+class Disagreement(Message, frozen=True, kw_only=True):
+    """Two clusters of which one reaches the other, but not the other way round."""
+
+    clusters: tuple[str, str]
+    detail: str
+
+
+class Links(Message, frozen=True, kw_only=True):
+    age: float
+    links: tuple[Link, ...]
+    disagreements: tuple[Disagreement, ...]
+
+
+class Changes(Message, frozen=True, kw_only=True):
+    """Newest first; older ones by asking for those before the last id here."""
+
+    changes: tuple[Change, ...]

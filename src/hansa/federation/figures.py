@@ -1,0 +1,42 @@
+"""How are figures of many clusters added up? As plain tuples of numbers, in the order of the fields of `Totals`."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from hansa.messages.members import Totals
+
+Figures = tuple[int, ...]
+FIELDS: tuple[str, ...] = Totals.__struct_fields__
+NOTHING: Figures = (0,) * len(FIELDS)
+
+
+def figures(totals: Totals) -> Figures:
+    return msgspec.structs.astuple(totals)
+
+
+def totals(figures: Sequence[int]) -> Totals:
+    return Totals(**dict(zip(FIELDS, figures, strict=True)))
+
+
+def total(many: Iterable[Figures]) -> Figures:
+    columns = tuple(zip(*many, strict=True))
+    return tuple(map(sum, columns)) if columns else NOTHING
+
+
+class RunningSum:
+    """A sum that follows its parts instead of being added up anew: whole numbers do not drift."""
+
+    __slots__ = ("count", "figures")
+
+    def __init__(self) -> None:
+        self.figures: list[int] = list(NOTHING)
+        self.count = 0
+
+    def add(self, part: Figures) -> None:
+        self.figures = [have + more for have, more in zip(self.figures, part, strict=True)]
+        self.count += 1
+
+    def take(self, part: Figures) -> None:
+        self.figures = [have - less for have, less in zip(self.figures, part, strict=True)]
+        self.count -= 1
