@@ -6,14 +6,17 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
 from hansa.bootstrap.building import AlreadyRunning, sign_in
 from hansa.bootstrap.telemetry import HubTelemetry
-from hansa.federation import Fence, Hub, HubClock, Registry, detector, syncing
+from hansa.drivers import oscar
+from hansa.federation import Fence, Hub, HubClock, Registry, detector, outsiders, syncing
 from hansa.identity import SignIn, Vault
-from hansa.messages.clusters import State
+from hansa.messages.clusters import Facts, State
+from hansa.messages.members import Totals
 from hansa.settings import Settings
 from hansa.store import Database, hub, make_engine, schema, sqlite_url
 
@@ -29,12 +32,31 @@ class HubApp:
     sign_in: SignIn
     database: Database
     vault: Vault
+    outsiders: outsiders.Outsiders
     telemetry: HubTelemetry = field(default_factory=HubTelemetry)
     works: list[Work] = field(default_factory=list)  # periodic work beside the detector's and the housekeeping
 
     async def missing_parts(self) -> list[str]:
         """What does not answer now, in words."""
         return [f"database: {self.hub.trouble}"] if self.hub.trouble else []
+
+
+class _Outsiders:
+    """Clusters we ask ourselves: the driver's line, and the store's sealed credentials."""
+
+    def __init__(self, driver: oscar.OscarOutsiders, credentials: hub.CredentialStore) -> None:
+        self._driver = driver
+        self._credentials = credentials
+
+    async def ask(self, facts: Facts, login: outsiders.Login) -> Totals:
+        return await self._driver.ask(facts, login.user, login.password)
+
+    async def remember(self, cluster: str, login: outsiders.Login) -> None:
+        await self._credentials.remember(cluster, {"user": login.user, "password": login.password})
+
+    async def login(self, cluster: str) -> outsiders.Login | None:
+        found = await self._credentials.get(cluster)
+        return None if found is None else outsiders.Login(found["user"], found["password"])
 
 
 def new_id() -> str:
@@ -55,13 +77,18 @@ async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
         database = Database(engine)
         database.start()
         parts.push_async_callback(database.close)
+        vault = Vault.at(given.hub.key_file or folder / "hub.key")
+        driver = oscar.OscarOutsiders()
+        parts.push_async_callback(driver.close)
         app = HubApp(
             settings=given,
             hub=_room(given, database),
             sign_in=await sign_in(given, parts),
             database=database,
-            vault=Vault.at(given.hub.key_file or folder / "hub.key"),
+            vault=vault,
+            outsiders=_Outsiders(driver, hub.CredentialStore(database, vault)),
         )
+        app.works.append(("probes", given.hub.heartbeat_every, partial(outsiders.probe_all, app.hub, app.outsiders)))
         await syncing.learn(app.hub)
         _watch(app)
         yield app

@@ -60,6 +60,7 @@ __all__ = [
     "judging",
     "lifecycle",
     "live",
+    "outsiders",
     "selectors",
     "syncing",
 ]

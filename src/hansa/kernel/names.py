@@ -46,6 +46,15 @@ def volume(text: str) -> str:
     )
 
 
+def cluster(text: str) -> str:
+    return _check(
+        _JOB,
+        text,
+        "cluster id",
+        "use 1 to 63 of a-z, 0-9 and -, starting and ending with a letter or digit",
+    )
+
+
 def variable(text: str) -> str:
     return _check(_VARIABLE, text, "variable name", "start with a letter or _, then letters, digits, _, . or -")
 

@@ -4,11 +4,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa.entrypoints.http.context import CallerDep
-from hansa.entrypoints.http.hub.context import HubDep
+from hansa.entrypoints.http.hub.context import HubAppDep, HubDep
 from hansa.entrypoints.http.openapi import answers, body_of, result
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
-from hansa.federation import Known, acting, facts_of
-from hansa.messages.clusters import Cluster, FactsChange
+from hansa.federation import Known, acting, facts_of, outsiders
+from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster
 
 router = APIRouter(prefix="/v1/clusters", tags=["clusters"], default_response_class=Response)
 _LARGEST = 64 * 1024
@@ -29,6 +29,21 @@ def view(known: Known) -> Cluster:
         facts=facts_of(record),
         certificate_until=record.certificate_until,
     )
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=result(201, Cluster) | answers(400, 401, 403, 409, 502, errors="problem"),
+    openapi_extra=body_of(
+        NewOscarCluster,
+        {"id": "valencia", "endpoint": "https://oscar.example.org", "user": "oscar", "password": "secret"},
+    ),
+)
+async def register(request: Request, app: HubAppDep, caller: CallerDep) -> Response:
+    """Adds an OSCAR cluster that has no manager of ours: the hub itself asks it from now on."""
+    asked = decode_native(await read_body(request, _LARGEST), NewOscarCluster)
+    return JsonAnswer(view(await outsiders.register(app.hub, app.outsiders, caller, asked)), 201)
 
 
 @router.get("/{cluster}", responses=result(200, Cluster) | answers(401, 404, errors="problem"))

@@ -1,0 +1,112 @@
+"""OSCAR clusters without a manager of ours: registered by address and credentials, looked after by the hub itself.
+
+Nothing calls out from them, so the periodic work `probes` asks them; an answer counts as their heartbeat.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from hansa.federation import acting
+from hansa.federation.errors import ChangedMeanwhile
+from hansa.federation.ports import NOW, ClusterRecord, Fence, Note, Sighting
+from hansa.federation.registry import Known
+from hansa.federation.room import Hub
+from hansa.identity import Caller
+from hansa.kernel import names
+from hansa.kernel.errors import Conflict, HansaError, Invalid, Temporary
+from hansa.messages.clusters import Facts, NewOscarCluster
+from hansa.messages.members import Health, Totals
+
+_AT_ONCE = 32
+_WITHIN = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    user: str
+    password: str = field(repr=False)
+
+
+class Outsiders(Protocol):
+    """How an OSCAR cluster is asked, and where its credentials are kept."""
+
+    async def ask(self, facts: Facts, login: Login) -> Totals:
+        """Raises `Temporary` when it does not answer, another `HansaError` when it refuses."""
+        ...
+
+    async def remember(self, cluster: str, login: Login) -> None: ...
+
+    async def login(self, cluster: str) -> Login | None: ...
+
+
+async def register(hub: Hub, outsiders: Outsiders, caller: Caller, asked: NewOscarCluster) -> Known:
+    """Asked at once, so that a wrong address or password is noticed now."""
+    acting.require_admin(caller)
+    names.cluster(asked.id)
+    if hub.registry.get(asked.id) is not None:
+        raise Conflict(f"there is a cluster {asked.id} already", hint="choose another id, or remove that one first")
+    facts = Facts(
+        name=asked.name or asked.id,
+        description=asked.description,
+        endpoint=_plain(asked.endpoint),
+        verify=asked.verify,
+        region=asked.region,
+        zone=asked.zone,
+        metadata=asked.metadata,
+    )
+    login = Login(asked.user, asked.password)
+    async with asyncio.timeout(_WITHIN * 2):
+        totals = await outsiders.ask(facts, login)
+    now = hub.clock.now()
+    life = await hub.clusters.lives(asked.id) + 1
+    record = ClusterRecord(asked.id, "oscar", "ready", now, "it answers", life, now, facts, desired=NOW)
+    await outsiders.remember(asked.id, login)
+    written = await hub.clusters.put(record, Note(asked.id, "joined", f"OSCAR cluster registered, by {caller.name}"))
+    if written is None:
+        raise ChangedMeanwhile(f"somebody else has just registered {asked.id}")
+    hub.registry.put(written)
+    hub.directory.learn(written)
+    _hear(hub, written, {"totals": msgspec.json.encode(totals)})
+    return acting.get(hub, asked.id)
+
+
+async def probe_all(hub: Hub, outsiders: Outsiders, _: Fence) -> None:
+    """One round. Who does not answer is not heard, and the detector draws its conclusions."""
+    turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def probe(record: ClusterRecord) -> None:
+        async with turn:
+            try:
+                async with asyncio.timeout(_WITHIN):
+                    login = await outsiders.login(record.id)
+                    totals = await outsiders.ask(record.told, login or Login("", ""))
+            except (Temporary, TimeoutError):
+                return
+            except HansaError as error:
+                _hear(hub, record, {"health": msgspec.json.encode(Health(missing=(error.message,)))})
+                return
+            _hear(hub, record, {"totals": msgspec.json.encode(totals), "health": msgspec.json.encode(Health())})
+
+    known = [one.record for one in hub.registry if one.record.kind == "oscar"]
+    await asyncio.gather(*(probe(record) for record in known))
+
+
+def _hear(hub: Hub, record: ClusterRecord, sections: dict[str, bytes]) -> None:
+    known = hub.registry.get(record.id)
+    if known is None or known.record.incarnation != record.incarnation:
+        return  # removed while it was asked
+    now = hub.clock.now()
+    number = max(int(now * 1000), known.number + 1)
+    told = {name: (number, body) for name, body in sections.items()}
+    hub.registry.hear(Sighting(record.id, record.incarnation, now, number, told))
+
+
+def _plain(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise Invalid("the endpoint is not a plain http(s) address", hint="for example https://oscar.example.org")
+    return url.rstrip("/")
