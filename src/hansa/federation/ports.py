@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from hansa.identity import authority
 from hansa.messages.clusters import Facts, Kind, State
 from hansa.messages.inventory import Change
 
@@ -137,4 +138,60 @@ class Leases(Protocol):
 
     async def once(self, fence: Fence, slot: int) -> bool:
         """Claims one turn of a work: True for exactly one caller of each slot, whichever hub it is in."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """A token to join, as it is remembered: not the token, only what tells it from others."""
+
+    id: str
+    digest: str = field(repr=False)
+    cluster: str  # the only one that may use it; "" is any
+    approve: bool
+    author: str
+    created: float
+    expires: float
+    used_by: str = ""
+    used: float | None = None
+    used_key: str = ""  # of the key that was signed: it may ask again, for its answer may have got lost
+    life: int = 0  # the incarnation of the cluster that began with it
+
+
+class Tokens(Protocol):
+    """Tokens to join. Times are the database's."""
+
+    async def add(self, token: TokenRecord, note: Note) -> None: ...
+    async def get(self, ident: str) -> TokenRecord | None: ...
+    async def all(self) -> Sequence[TokenRecord]: ...
+    async def use(self, ident: str, *, cluster: str, key: str, life: int) -> bool:
+        """Of all who ever ask exactly one is told True, if the token is still good then."""
+        ...
+
+    async def revoke(self, ident: str, note: Note) -> bool: ...
+    async def forget(self, expired_before: float, fence: Fence) -> int: ...
+
+
+AuthorityState = Literal["next", "active", "retiring", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """One root of trust, and what it is used for now. One that is gone has lost its key."""
+
+    root: authority.Root
+    state: AuthorityState
+    since: float
+    version: int = 0
+
+
+class Authorities(Protocol):
+    """The roots of trust; their keys are kept sealed."""
+
+    async def all(self) -> Sequence[Authority]:
+        """Oldest first, those that are gone included."""
+        ...
+
+    async def put(self, changed: Sequence[Authority], note: Note, *, expected: int, fence: Fence | None = None) -> bool:
+        """Writes these if no authority has changed since the version `expected` (0: there never was one)."""
         ...

@@ -102,6 +102,8 @@ tokens = sa.Table(
     sa.Column("expires", sa.Float, nullable=False),
     sa.Column("used_by", sa.String(63), nullable=False),
     sa.Column("used", sa.Float),
+    sa.Column("used_key", sa.String(64), nullable=False),  # digest of the key that was signed
+    sa.Column("life", sa.BigInteger, nullable=False),  # the incarnation of the cluster that began with it
 )
 
 authorities = sa.Table(
@@ -109,8 +111,8 @@ authorities = sa.Table(
     metadata,  # the roots of trust
     sa.Column("id", sa.String(32), primary_key=True),
     sa.Column("version", sa.BigInteger, nullable=False),
-    sa.Column("state", sa.String(16), nullable=False),  # next | active | retiring
-    sa.Column("certificate", sa.Text, nullable=False),  # PEM
+    sa.Column("state", sa.String(16), nullable=False),  # next | active | retiring | gone
+    sa.Column("certificate", sa.Text, nullable=False),  # PEM; behind it, what former roots signed for its key
     sa.Column("sealed", sa.LargeBinary, nullable=False),  # the key, encrypted
     sa.Column("since", sa.Float, nullable=False),
 )

@@ -144,6 +144,8 @@ def upgrade() -> None:
         sa.Column("expires", sa.Float(), nullable=False),
         sa.Column("used_by", sa.String(length=63), nullable=False),
         sa.Column("used", sa.Float(), nullable=True),
+        sa.Column("used_key", sa.String(length=64), nullable=False),
+        sa.Column("life", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_hub_tokens"),
     )
     op.create_table(
