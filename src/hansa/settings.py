@@ -244,6 +244,14 @@ class FederationSettings(_Group):
     """Seconds between passes that compare members with the coordinator's definition and repair them."""
     token_rotation_days: float = Field(30.0, gt=0)
     """Days after which a stored refresh token is exchanged for a new one even if nobody needed it."""
+    keep_receipts: float = Field(2_592_000, ge=3600)
+    """Seconds that a job of another cluster, and keys to that cluster's store, are kept after the job's end for an
+    origin that did not come back yet; 30 days. One that comes back later does not learn how its job ended."""
+
+
+class AuditSettings(_Group):
+    keep: float = Field(34_560_000, ge=86_400)
+    """Seconds the trail of who used a refresh token is kept; 400 days, so that a year can be looked back upon."""
 
 
 class LogSettings(_Group):
@@ -277,6 +285,7 @@ class Settings(_Group):
     quotas: QuotaSettings = QuotaSettings()
     images: ImageSettings = ImageSettings()
     federation: FederationSettings = FederationSettings()
+    audit: AuditSettings = AuditSettings()
     hub: HubSettings = HubSettings()
     membership: MembershipSettings = MembershipSettings()
     log: LogSettings = LogSettings()

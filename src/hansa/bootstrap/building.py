@@ -363,6 +363,8 @@ def _limits(given: Settings) -> services.Limits:
         keep=jobs.keep,
         page_size=jobs.page_size,
         hop_limit=given.federation.hop_limit,
+        keep_receipts=given.federation.keep_receipts,
+        keep_audit=given.audit.keep,
     )
 
 

@@ -9,6 +9,8 @@ from hansa.services.job import ENDED, Job, Status
 from hansa.services.ports import JobPage
 from hansa.services.room import Room
 
+_AT_ONCE = 500
+
 
 def _scope(caller: Caller) -> str | None:
     """Whose jobs are shown: everybody's to the admin, one's own to a user."""
@@ -57,12 +59,15 @@ async def remove_all(room: Room, caller: Caller, service: str, *, running_too: b
 
 
 async def purge(room: Room) -> int:
-    """Jobs whose time of keeping is over; called by a loop."""
-    before = room.clock.now() - room.limits.keep
-    await room.jobs.forget_invocations(before)
-    old = await room.jobs.expired(before, 500)
+    """Drops jobs, receipts and entries of the trail whose time of keeping is over; returns how many. A loop calls it
+    again while there are some."""
+    now, limits = room.clock.now(), room.limits
+    await room.jobs.forget_invocations(now - limits.keep)
+    # first the receipts: a job is kept for as long as its origin may ask how it ended
+    receipts = await room.receipts.forget(now - limits.keep_receipts, _AT_ONCE)
+    old = await room.jobs.expired(now - limits.keep, _AT_ONCE)
     await _forget(room, old)
-    return len(old)
+    return len(old) + receipts + await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
 
 
 async def _forget(room: Room, jobs: list[str]) -> None:

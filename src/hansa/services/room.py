@@ -43,6 +43,10 @@ class Keyring(Protocol):
         """Exchanges refresh tokens that were not used for long; returns the services they belong to."""
         ...
 
+    async def forget_history(self, before: float, most: int) -> int:
+        """Drops what the trail says of earlier times, at most so many entries; returns how many."""
+        ...
+
 
 class Sightings(Protocol):
     """When each member of a service was last seen."""
@@ -71,6 +75,8 @@ class Limits:
     keep: float
     page_size: int
     hop_limit: int = 4
+    keep_receipts: float = 30 * 86_400.0
+    keep_audit: float = 400 * 86_400.0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,4 +1,5 @@
-"""Who touched a secret: rows that are only ever added, and the same as log lines of `hansa.audit`."""
+"""Who touched a secret: rows that are added, never changed, and dropped when they are old enough; the same as log lines
+of `hansa.audit`."""
 
 from collections.abc import Sequence
 
@@ -47,3 +48,13 @@ class AuditStore:
         )
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return [credentials.AuditEntry(row.at, row.actor, row.action, row.subject, row.detail) for row in rows]
+
+    async def forget(self, before: float, most: int) -> int:
+        def write(connection: sa.Connection) -> int:
+            old = sa.select(table.c.id).where(table.c.at < before).order_by(table.c.at).limit(most)
+            numbers = list(connection.execute(old).scalars())
+            if numbers:
+                connection.execute(table.delete().where(table.c.id.in_(numbers)))
+            return len(numbers)
+
+        return await self._database.write(write)

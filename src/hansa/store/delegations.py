@@ -211,3 +211,30 @@ class ReceiptStore:
     async def remove(self, job: str) -> None:
         await self._database.write(lambda c: c.execute(receipts.delete().where(receipts.c.job == job)))
         self._receipts.pop(job, None)
+
+    async def forget(self, before: float, most: int) -> int:
+        ended_or_gone = sa.or_(
+            sa.and_(jobs.c.status.in_(ENDED), jobs.c.finished < before),
+            jobs.c.name.is_(None),
+        )
+        known = receipts.outerjoin(jobs, jobs.c.name == receipts.c.job)
+        over = (
+            sa.select(receipts.c.job, receipts.c.created)
+            .select_from(known)
+            # a receipt is written before its job is accepted, or taken up again
+            .where(receipts.c.created < before, ended_or_gone)
+            .limit(most)
+        )
+
+        def write(connection: sa.Connection) -> list[tuple[str, float]]:
+            """In one transaction: a job that is given to us once more just now keeps its receipt."""
+            found = [(row.job, row.created) for row in connection.execute(over)]
+            if found:
+                connection.execute(receipts.delete().where(receipts.c.job.in_([job for job, _ in found])))
+            return found
+
+        forgotten = await self._database.write(write)
+        for job, created in forgotten:
+            if (held := self._receipts.get(job)) is not None and held.created == created:
+                del self._receipts[job]
+        return len(forgotten)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from hansa.kernel import errors
 from hansa.services import ENDED, Invocation, Job, JobPage, Outcome, Status, Waiting
 from hansa.store.database import Database
-from hansa.store.tables import delegations, invocations, jobs, uploads
+from hansa.store.tables import delegations, invocations, jobs, receipts, uploads
 from hansa.store.uploads import ledger_row
 from hansa.store.upsert import add_once
 
@@ -139,7 +139,10 @@ class JobStore:
         return await self._database.read(lambda c: list(c.execute(statement).scalars()))
 
     async def expired(self, before: float, most: int) -> list[str]:
-        statement = sa.select(jobs.c.name).where(jobs.c.finished < before).order_by(jobs.c.finished).limit(most)
+        # one that came from elsewhere stays for as long as its origin may still ask for it
+        asked_for = sa.exists().where(receipts.c.job == jobs.c.name)
+        old = sa.and_(jobs.c.finished < before, ~asked_for)
+        statement = sa.select(jobs.c.name).where(old).order_by(jobs.c.finished).limit(most)
         return await self._database.read(lambda c: list(c.execute(statement).scalars()))
 
     async def counts(self) -> Mapping[Status, int]:

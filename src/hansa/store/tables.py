@@ -200,4 +200,5 @@ audit = sa.Table(
     sa.Column("subject", sa.String(255), nullable=False),
     sa.Column("detail", sa.Text, nullable=False),
     sa.Index(None, "subject", "at"),
+    sa.Index(None, "at"),
 )

@@ -136,6 +136,9 @@ class Keyring:
         record = self._records.get(service)
         return list(await self._audit.of(service, since=record.created, most=most)) if record is not None else []
 
+    async def forget_history(self, before: float, most: int) -> int:
+        return await self._audit.forget(before, most)
+
     async def close(self) -> None:
         await self._borrowing.close()
         await self._exchanging.close()

@@ -85,6 +85,10 @@ class AuditTrail(Protocol):
         """The latest, newest first."""
         ...
 
+    async def forget(self, before: float, most: int) -> int:
+        """Drops what is older than that, at most so many; returns how many."""
+        ...
+
 
 class Lineages(Protocol):
     """Where refresh tokens and their successors are remembered, sealed."""

@@ -100,6 +100,10 @@ class Receipts(Protocol):
         ...
 
     async def remove(self, job: str) -> None: ...
+    async def forget(self, before: float, most: int) -> int:
+        """Drops those whose job ended before that time, or is gone and came before it, at most so many; returns how
+        many."""
+        ...
 
 
 def new_permit() -> str:

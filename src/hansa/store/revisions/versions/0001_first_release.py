@@ -18,6 +18,7 @@ def upgrade() -> None:
         sa.Column("detail", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_audit"),
     )
+    op.create_index("ix_audit_at", "audit", ["at"], unique=False)
     op.create_index("ix_audit_subject_at", "audit", ["subject", "at"], unique=False)
     op.create_table(
         "buckets",
