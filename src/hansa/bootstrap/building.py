@@ -319,7 +319,7 @@ async def _build(ground: _Ground) -> App:
     )
     await records.load()
     await keeping.load()
-    await abroad.receipts.load()
+    await abroad.load()
     await _take_up(room)
     await _clear_work(room, ground.data / "work")
     _watch(telemetry, app)

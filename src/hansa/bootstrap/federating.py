@@ -12,9 +12,9 @@ from hansa.drivers import oscar, s3
 from hansa.identity import ADMIN_UID, Caller, Vault
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import NotFound
-from hansa.services import Delegator, Follower, Room, delegation, replicas
+from hansa.services import Delegator, Follower, Room, delegation
 from hansa.settings import Settings
-from hansa.store import Database, DelegationStore, OperationStore, ReceiptStore
+from hansa.store import Database, DelegationStore, OperationStore, ReceiptStore, SightingStore
 
 _REACHED_FOR = 5.0  # seconds
 
@@ -28,7 +28,7 @@ class Federating:
     delegations: DelegationStore
     receipts: ReceiptStore
     prober: delegation.Prober
-    sightings: replicas.Sightings
+    sightings: SightingStore
 
     def for_room(self) -> dict[str, Any]:
         return {
@@ -39,6 +39,10 @@ class Federating:
             "prober": self.prober,
             "sightings": self.sightings,
         }
+
+    async def load(self) -> None:
+        await self.receipts.load()
+        await self.sightings.load()
 
 
 def own_endpoint(given: Settings) -> str:
@@ -57,7 +61,7 @@ def federating(given: Settings, database: Database, vault: Vault, clock: Clock, 
         delegations=DelegationStore(database, vault),
         receipts=ReceiptStore(database, vault),
         prober=prober,
-        sightings=replicas.Sightings(),
+        sightings=SightingStore(database),
     )
 
 

@@ -70,7 +70,7 @@ from hansa.services.ports import (
     VolumeMount,
     Waiting,
 )
-from hansa.services.replicas import Failure, Sightings
+from hansa.services.replicas import Failure
 from hansa.services.room import Keyring, Limits, Room, Webhook
 from hansa.services.service import (
     ADMIN_OWNER,
@@ -82,6 +82,7 @@ from hansa.services.service import (
     provider_of,
     split_path,
 )
+from hansa.services.sightings import Shown, Sightings
 from hansa.services.uploads import UploadWatch
 from hansa.services.validation import Rules
 
@@ -141,6 +142,7 @@ __all__ = [
     "ServiceExists",
     "ServiceNotFound",
     "Services",
+    "Shown",
     "Sightings",
     "Status",
     "StorageIO",

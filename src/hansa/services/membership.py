@@ -6,8 +6,10 @@ from typing import Literal
 import msgspec
 
 from hansa.identity import Caller
+from hansa.kernel import errors
 from hansa.services import reading, replicas, validation
 from hansa.services.errors import BadService
+from hansa.services.peers import PeerRefused
 from hansa.services.ports import Record
 from hansa.services.replicas import Failure
 from hansa.services.room import Room
@@ -15,6 +17,12 @@ from hansa.services.secret_parts import take_out
 from hansa.services.service import ORIGIN_CLUSTER, ORIGIN_SERVICE, ClusterRef, Federation, Member, Service, Struct
 
 Verb = Literal["add", "update", "remove"]
+
+
+class AskCoordinator(errors.Forbidden):
+    """A replica's members are kept by its coordinator, which was shown nobody it lets change them."""
+
+    code = "federation.ask-coordinator"
 
 
 class MembersRequest(Struct, frozen=True, kw_only=True):
@@ -145,13 +153,25 @@ async def _save(room: Room, record: Record, changed: Service) -> Record:
 async def _ask_coordinator(
     room: Room, service: Service, request: MembersRequest, verb: Verb, authorization: str
 ) -> Changed:
-    """A federation has one list, and its coordinator keeps it."""
+    """A federation has one list, and its coordinator keeps it. It is asked as the service's owner; this cluster's own
+    password is never sent there, so an admin may find nobody to ask as."""
     origin, name = service.annotations.get(ORIGIN_CLUSTER, ""), service.annotations.get(ORIGIN_SERVICE, "")
     named = service.clusters.get(origin)
     peer = room.peers.find(origin, named.endpoint if named else "")
     known = await room.keyring.credentials(service, origin, caller=authorization)
     body = msgspec.to_builtins(request)
-    answer = await replicas.as_somebody(known, lambda c: peer.change_members(name, verb, body, c))
+    try:
+        answer = await replicas.as_somebody(known, lambda c: peer.change_members(name, verb, body, c))
+    except (errors.Unauthenticated, PeerRefused) as error:
+        if isinstance(error, PeerRefused) and error.status not in (401, 403):
+            raise
+        # not a 401 of ours: whoever asks is known here, and the same password again would not help
+        raise AskCoordinator(
+            f"the members of {service.name} are kept by its coordinator {origin}/{name}, "
+            f"which cannot be asked on your behalf: {error.message}",
+            hint=f"change them at {peer.address.endpoint}/system/federation/{name}, or sign in here as the service's "
+            "owner with a bearer token",
+        ) from error
     members = msgspec.convert(answer.get("members") or [], tuple[Member, ...])
     failures = tuple(Failure(str(one["member"]), str(one["reason"])) for one in answer.get("warnings") or [])
     return Changed(str(answer.get("topology", "")), members, failures)

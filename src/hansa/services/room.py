@@ -14,10 +14,12 @@ from hansa.services.operation import Operations
 from hansa.services.peers import Credentials, Peers
 from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, Services, SyncHost
 from hansa.services.service import Service
+from hansa.services.sightings import Sightings
 from hansa.services.validation import Rules
 from hansa.storage import Buckets, Keys, ObjectStore, People, Volumes
 
 if TYPE_CHECKING:
+    from hansa.services.credentials import Standing
     from hansa.services.delegation.spilling import Spilled
 
 
@@ -43,16 +45,13 @@ class Keyring(Protocol):
         """Exchanges refresh tokens that were not used for long; returns the services they belong to."""
         ...
 
+    async def standing(self, service: str) -> "Standing":
+        """Whether the service's refresh token works, in words for its owner."""
+        ...
+
     async def forget_history(self, before: float, most: int) -> int:
         """Drops what the trail says of earlier times, at most so many entries; returns how many."""
         ...
-
-
-class Sightings(Protocol):
-    """When each member of a service was last seen."""
-
-    def note(self, service: str, member: str, now: float) -> None: ...
-    def last(self, service: str, member: str) -> float | None: ...
 
 
 class Ledger(Protocol):

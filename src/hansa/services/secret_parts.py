@@ -15,7 +15,7 @@ REFRESH_TOKEN = "refresh_token"  # noqa: S105 - the name of a secret, known to t
 GROUP_KEY = "hansa.group-key"  # shared by the managers of one federation, never by their jobs
 _OURS = (REFRESH_TOKEN, GROUP_KEY)
 _ENVIRONMENT = "environment.secrets."
-_PROVIDER_SECRETS = frozenset({"access_key", "secret_key", "password", "token", "refresh_token"})
+PROVIDER_SECRETS = frozenset({"access_key", "secret_key", "password", "token", "refresh_token"})
 
 
 def take_out(service: Service, known: Mapping[str, str] | None = None) -> tuple[Service, dict[str, str]]:
@@ -38,7 +38,7 @@ def take_out(service: Service, known: Mapping[str, str] | None = None) -> tuple[
         for ident, config in by_id.items():
             ours = (kind, ident) == ("minio", "default")
             blanked = dict(config)
-            for field in _PROVIDER_SECRETS & config.keys():
+            for field in PROVIDER_SECRETS & config.keys():
                 if ours and config[field] == HIDDEN:
                     continue
                 keep(f"storage_providers.{kind}.{ident}.{field}", str(config[field]))
@@ -69,7 +69,7 @@ def providers_with_keys(service: Service, secrets: Mapping[str, str]) -> dict[st
         for ident, config in by_id.items():
             path = f"storage_providers.{kind}.{ident}."
             filled.setdefault(kind, {})[ident] = {
-                key: secrets.get(path + key, value) if key in _PROVIDER_SECRETS else value
+                key: secrets.get(path + key, value) if key in PROVIDER_SECRETS else value
                 for key, value in config.items()
             }
     return filled

@@ -12,6 +12,7 @@ from hansa.store.operations import OperationStore
 from hansa.store.people import PeopleStore
 from hansa.store.quotas import QuotaStore
 from hansa.store.services import ServiceStore
+from hansa.store.sightings import SightingStore
 from hansa.store.uploads import UploadLedger
 from hansa.store.usage import UsageStore
 from hansa.store.volumes import VolumeStore
@@ -30,6 +31,7 @@ __all__ = [
     "QuotaStore",
     "ReceiptStore",
     "ServiceStore",
+    "SightingStore",
     "UploadLedger",
     "UsageStore",
     "VolumeStore",

@@ -202,3 +202,13 @@ audit = sa.Table(
     sa.Index(None, "subject", "at"),
     sa.Index(None, "at"),
 )
+
+sightings = sa.Table(
+    "sightings",
+    metadata,  # how members show a definition of ours, where that is not how we would
+    sa.Column("mark", sa.String(64), primary_key=True),  # a digest of both names: they are too long for an index
+    sa.Column("service", sa.String(63), nullable=False),
+    sa.Column("member", sa.Text, nullable=False),  # JSON: a cluster's id may hold what PostgreSQL keeps no text with
+    sa.Column("definition", sa.String(64), nullable=False),  # the fingerprint of what they had been given
+    sa.Column("parts", sa.Text, nullable=False),  # JSON: a digest of each part
+)

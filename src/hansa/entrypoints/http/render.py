@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from hansa import services
+from hansa.entrypoints.http.shapes import Credentials
 from hansa.kernel import clock
 from hansa.services import Deployment, Failure, Job, Record, Service, Services
 
@@ -35,6 +36,28 @@ def deployment(state: Deployment, service: Service) -> dict[str, Any]:
 def warnings(failures: Sequence[Failure]) -> str:
     """OSCAR's words for a change that did not reach every member."""
     return f"Updated with federation warnings: [{'; '.join(f'{one.member}: {one.reason}' for one in failures)}]"
+
+
+def credentials(service: str, standing: services.credentials.Standing) -> Credentials:
+    """How a service stands with its refresh token, which no answer shows."""
+
+    def moment(at: float | None) -> str | None:
+        return None if at is None else clock.rfc3339(at)
+
+    return Credentials(
+        service=service,
+        state=standing.state,
+        since=moment(standing.since),
+        sentence=standing.sentence,
+        hint=standing.hint,
+        source=standing.source,
+        issuer=standing.issuer,
+        rotates=standing.rotates,
+        obtained=moment(standing.obtained),
+        renewed=moment(standing.renewed),
+        rotation_due=moment(standing.rotation_due),
+        access_expires=moment(standing.access_expires),
+    )
 
 
 def job(one: Job) -> dict[str, Any]:

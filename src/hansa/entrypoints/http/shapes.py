@@ -188,10 +188,37 @@ class ServiceShown(Service, frozen=True, kw_only=True):
     deployment: DeploymentSummary | UnsetType = UNSET
 
 
+class Credentials(Part, frozen=True, kw_only=True):
+    """How a service stands with its refresh token; never the token."""
+
+    service: str
+    state: str  # ok | expired-or-revoked | issuer-unreachable | misconfigured | none
+    since: str | None
+    sentence: str
+    hint: str
+    source: str  # own | coordinator | none
+    issuer: str
+    rotates: bool | None  # whether the issuer was seen to replace the refresh token
+    obtained: str | None
+    renewed: str | None
+    rotation_due: str | None
+    access_expires: str | None
+
+
+class MemberShown(Part, frozen=True, kw_only=True):
+    member: str  # cluster/service
+    reachable: bool
+    in_sync: bool
+    last_seen: str | None
+    definition: str  # which definition of the coordinator it was made from
+    trouble: str  # why it is not in sync
+
+
 class Members(Part, frozen=True, kw_only=True):
     topology: str
     members: tuple[dict[str, Any], ...] | None
-    state: tuple[dict[str, Any], ...] | UnsetType = UNSET
+    state: tuple[MemberShown, ...] | UnsetType = UNSET  # these two only if asked for, to its owner and the admin
+    credentials: Credentials | UnsetType = UNSET
     warnings: tuple[dict[str, str], ...] | UnsetType = UNSET
 
 

@@ -1,16 +1,31 @@
-"""Are all members as the coordinator wants them? Looked at on request, repaired by a loop."""
+"""Are all members as the coordinator wants them? Looked at on request, repaired by a loop.
+
+A worker says in an annotation which definition it was made from. That stays when somebody changes the worker at its
+member, so what it shows is compared as well, part by part (`likeness`), with one of two things:
+
+* what we would make of the definition ourselves, for a Hansa keeps what it was sent by the same rules;
+* what the member showed right after we wrote it, where that was something else: an OSCAR fills in defaults of its own,
+  and so may another version of Hansa. Every change and every repair reads back what it wrote. Of a create, whose answer
+  must not wait for that, an OSCAR's first showing counts.
+
+So a member's own ways are no alarm, and are never fought: at worst it is written to once, and what it then shows is
+what it has to show from then on. Not noticed is a new value of a secret, for those are shown to nobody.
+"""
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
 from hansa.kernel.errors import HansaError
-from hansa.services.peers import PeerUnreachable
+from hansa.services.peers import Peer, PeerUnreachable
 from hansa.services.ports import Record
-from hansa.services.replicas import creating, expansion, spreading, topology
+from hansa.services.replicas import creating, expansion, likeness, spreading, topology
+from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import Member, Service
+from hansa.services.sightings import Shown
 
 _log = structlog.get_logger("hansa.replicas")
 _AT_ONCE = 8
@@ -28,64 +43,85 @@ class MemberState:
     trouble: str = ""
 
 
-class Sightings:
-    """When each member was last seen; kept in memory only, a restart looks anew."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], float] = {}
-
-    def note(self, service: str, member: str, now: float) -> None:
-        self._seen[(service, member)] = now
-
-    def last(self, service: str, member: str) -> float | None:
-        return self._seen.get((service, member))
-
-
 async def look(room: Room, record: Record, caller_authorization: str = "") -> list[MemberState]:
     """Every oscar member, asked in parallel."""
-    members = topology.oscar_members(record.service.federation)
-    return list(await asyncio.gather(*(_look_at(room, record, member, caller_authorization) for member in members)))
+    service, secrets = record.service, room.records.secrets(record.service.name)
+    members = topology.oscar_members(service.federation)
+    wanted: dict[str, Worker] = {}
+    if not service.is_worker:  # a mesh worker is not the coordinator: it can only say whether the others answer
+        mark = expansion.fingerprint(service, secrets)
+        made = topology.expand(service, secrets, operation="", fingerprint=mark, own_endpoint=room.own_endpoint)
+        wanted = {worker.member.key: worker for worker in made}
+    asked = (_look_at(room, service, member, wanted.get(member.key), caller_authorization) for member in members)
+    return list(await asyncio.gather(*asked))
 
 
-async def _look_at(room: Room, record: Record, member: Member, caller_authorization: str) -> MemberState:
-    service = record.service
-    wanted = expansion.fingerprint(service, room.records.secrets(service.name))
+async def _look_at(
+    room: Room, service: Service, member: Member, wanted: Worker | None, caller_authorization: str
+) -> MemberState:
     try:
         peer = expansion.peer_of(room, service, member.cluster_id)
         known = await room.keyring.credentials(service, member.cluster_id, caller=caller_authorization)
         found = await expansion.as_somebody(known, lambda c: peer.read(member.service_name, c))
+        now = room.clock.now()
+        room.sightings.note(service.name, member.key, now)
+        if found is None:
+            return MemberState(member.key, True, False, now, "", "it has no worker")
+        trouble = await _trouble(room, service, wanted, peer, found) if wanted is not None else ""
     except PeerUnreachable as error:
         last = room.sightings.last(service.name, member.key)
         return MemberState(member.key, False, False, last, "", error.message)
     except HansaError as error:
         last = room.sightings.last(service.name, member.key)
         return MemberState(member.key, True, False, last, "", error.message)
-    now = room.clock.now()
-    room.sightings.note(service.name, member.key, now)
-    if found is None:
-        return MemberState(member.key, True, False, now, "", "it has no worker")
-    marks = found.get("annotations") or {}
-    runs = str(marks.get(topology.DEFINITION, ""))
-    # a mesh worker is not the coordinator: it can only say whether the other answers
-    in_sync = runs == wanted if not service.is_worker else True
-    return MemberState(member.key, True, in_sync, now, runs, "" if in_sync else "it runs another definition")
+    return MemberState(member.key, True, not trouble, now, _mark_of(found), trouble)
+
+
+def _mark_of(found: dict[str, Any]) -> str:
+    return str((found.get("annotations") or {}).get(topology.DEFINITION, ""))
+
+
+async def _trouble(room: Room, service: Service, wanted: Worker, peer: Peer, found: dict[str, Any]) -> str:
+    """Why the worker that was found is not the one that is wanted; "" if it is."""
+    sent, key = wanted.definition, wanted.member.key
+    if not expansion.is_worker_of(found, service.cluster_id, service.name):
+        return "it has a service of that name which is not our worker, and is left alone"
+    mark = sent.annotations[topology.DEFINITION]
+    if _mark_of(found) != mark:
+        return "it runs another definition"
+    now = likeness.parts(found, sent)
+    shown = room.sightings.shown(service.name, key)
+    if shown is not None and shown.definition == mark:
+        changed = likeness.differing(shown.parts, now)
+    else:
+        changed = likeness.differing(likeness.reckoned(sent), now)
+        if changed and await peer.kind() == "oscar":
+            await room.sightings.keep(service.name, key, Shown(mark, now))
+            changed = []
+    return f"it was changed there: {', '.join(changed)}" if changed else ""
 
 
 async def repair(room: Room) -> int:
     """One pass over all coordinators here; returns how many members were brought up to date."""
     turns = asyncio.Semaphore(_AT_ONCE)  # one whose member hangs does not hold up all the others
-    ours = [one for one in room.records.all() if one.phase == "ready" and _may_be_repaired(one.service)]
+    records = room.records.all()
+    await room.sightings.forget_others(
+        {(one.service.name, member.key) for one in records for member in topology.oscar_members(one.service.federation)}
+    )
+    ours = [one for one in records if one.phase == "ready" and _may_be_repaired(one.service)]
     return sum(await asyncio.gather(*(_repair_one(room, record, turns) for record in ours)))
 
 
 async def _repair_one(room: Room, record: Record, turns: asyncio.Semaphore) -> int:
     async with turns:
-        behind = frozenset(one.key for one in await look(room, record) if one.reachable and not one.in_sync)
+        behind = {one.key: one.trouble for one in await look(room, record) if one.reachable and not one.in_sync}
         if not behind:
             return 0
-        failures = await spreading.spread(room, record, "", behind)
+        failures = await spreading.spread(room, record, "", frozenset(behind))
         for failure in failures:
             _log.warning("not repaired", service=record.service.name, member=failure.member, why=failure.reason)
+        for key in behind.keys() - {failure.member for failure in failures}:
+            _log.info("repaired", service=record.service.name, member=key, why=behind[key])
         return len(behind) - len(failures)
 
 

@@ -17,7 +17,7 @@ import structlog
 from hansa.kernel import errors
 from hansa.kernel.errors import HansaError
 from hansa.services.former_secrets import OPERATION
-from hansa.services.operation import Operation, State, Touched, new_id
+from hansa.services.operation import OPEN, Operation, State, Touched, new_id
 from hansa.services.peers import Credentials, Peer, PeerRefused
 from hansa.services.ports import Record
 from hansa.services.replicas import topology
@@ -171,14 +171,14 @@ async def _deploy(
 
 def require_ours(definition: dict[str, Any], origin: Service, member: Member) -> None:
     """A service somebody else made under that name is never changed."""
-    if not _is_worker_of(definition, origin.cluster_id, origin.name):
+    if not is_worker_of(definition, origin.cluster_id, origin.name):
         raise NotOurWorker(
             f"{member.cluster_id} has a service {member.service_name} of its own",
             hint="choose another service_name for this member",
         )
 
 
-def _is_worker_of(definition: dict[str, Any], cluster_id: str, service: str) -> bool:
+def is_worker_of(definition: dict[str, Any], cluster_id: str, service: str) -> bool:
     marks = definition.get("annotations") or {}
     return (marks.get(FEDERATION_WORKER), marks.get(ORIGIN_CLUSTER), marks.get(ORIGIN_SERVICE)) == (
         "true",
@@ -189,14 +189,16 @@ def _is_worker_of(definition: dict[str, Any], cluster_id: str, service: str) -> 
 
 async def undo(room: Room, operation: Operation, spared: frozenset[str] = frozenset()) -> Operation:
     """Puts every touched member back, except those `spared`; returns the operation with what is done and what is still
-    to do. Two at a time would undo each other's notes, so a second caller gets it back as it is."""
-    if operation.id in room.being_undone:
-        return operation
-    room.being_undone.add(operation.id)
-    try:
-        return await _undo(room, operation, spared)
-    finally:
-        room.being_undone.discard(operation.id)
+    to do. Two at a time would undo each other's notes: a second caller waits, and goes on from what the first left."""
+    async with room.changing(f"operation {operation.id}"):
+        current = await room.operations.get(operation.id) or operation
+        if current.state not in OPEN:
+            return current
+        room.being_undone.add(operation.id)
+        try:
+            return await _undo(room, current, spared)
+        finally:
+            room.being_undone.discard(operation.id)
 
 
 async def _undo(room: Room, operation: Operation, spared: frozenset[str]) -> Operation:
@@ -235,7 +237,7 @@ async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touch
     if present is None:
         return
     if operation.kind == "remove":
-        ours = _is_worker_of(present, operation.kept.get(ORIGIN) or room.cluster_id, operation.subject)
+        ours = is_worker_of(present, operation.kept.get(ORIGIN) or room.cluster_id, operation.subject)
     else:
         ours = (present.get("annotations") or {}).get(OPERATION) == operation.id
     if not ours:
@@ -263,6 +265,8 @@ async def recover(room: Room, before: float) -> int:
 
 async def _recover_one(room: Room, operation: Operation, before: float) -> bool:
     """Whether there is nothing left to do."""
+    if operation.id in room.being_undone:
+        return False  # who began it is at it: the others need not wait for that
     if operation.state == "applying" and operation.created >= before:
         return True  # the request that began it is still at work
     pause = min(_LONGEST_PAUSE, _PAUSE_SHARE * (operation.updated - operation.created))

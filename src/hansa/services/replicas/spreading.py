@@ -8,14 +8,20 @@ from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
+import structlog
+
+from hansa.kernel.errors import HansaError
 from hansa.services.operation import Operation, Touched, new_id
-from hansa.services.peers import Credentials, UntrustedCluster
+from hansa.services.peers import Credentials, Peer, UntrustedCluster
 from hansa.services.ports import Record
-from hansa.services.replicas import expansion, topology
+from hansa.services.replicas import expansion, likeness, topology
 from hansa.services.replicas.expansion import Failure
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import Member, Service
+from hansa.services.sightings import Shown
+
+_log = structlog.get_logger("hansa.replicas")
 
 
 async def spread(
@@ -60,11 +66,28 @@ async def _put(room: Room, origin: Service, worker: Worker, caller_authorization
         present = await peer.read(member.service_name, credentials)
         if present is None:
             await peer.create(worker.definition, credentials)
-            return
-        expansion.require_ours(present, origin, member)
-        await peer.update(worker.definition, credentials)
+        else:
+            expansion.require_ours(present, origin, member)
+            await peer.update(worker.definition, credentials)
+        await _read_back(room, origin, worker, peer, credentials)
 
     await expansion.as_somebody(known, put)
+
+
+async def _read_back(room: Room, origin: Service, worker: Worker, peer: Peer, credentials: Credentials) -> None:
+    """What the member makes of what we wrote is what it has to show from now on (`drift`). If it cannot be told now,
+    the next pass looks again."""
+    sent, key = worker.definition, worker.member.key
+    mark = sent.annotations[topology.DEFINITION]
+    try:
+        found = await peer.read(worker.member.service_name, credentials)
+        if found is None or (found.get("annotations") or {}).get(topology.DEFINITION) != mark:
+            return  # somebody else was there meanwhile
+        now = likeness.parts(found, sent)
+        own_ways = bool(likeness.differing(likeness.reckoned(sent), now))
+        await room.sightings.keep(origin.name, key, Shown(mark, now) if own_ways else None)
+    except HansaError as error:
+        _log.info("not read back", service=origin.name, member=key, error=error.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""`hansa federation token`: the state in words, a question before revoking, the trail as a table."""
+"""`hansa federation`: members and credentials in words, a question before revoking, the trail as a table."""
+
+import pytest
 
 from entrypoints.cli.small_server import Hansa, SmallServer
 
@@ -60,3 +62,49 @@ def test_the_managers_words_reach_the_person(admin: SmallServer, hansa: Hansa) -
     assert told.code == 5
     assert "has no refresh token" in told.err
     assert told.err.rstrip().endswith("give it")
+
+
+SEEN = {"member": "visby/hello-v", "reachable": True, "in_sync": False, "last_seen": "2026-01-02T03:04:05Z"}
+FEDERATION = {
+    "topology": "star",
+    "members": [{"type": "oscar", "cluster_id": "visby", "service_name": "hello-v", "priority": 0}],
+    "state": [{**SEEN, "definition": "ab", "trouble": "it was changed there: script"}],
+    "credentials": STATE,
+}
+
+
+def test_show_says_what_differs_and_with_which_credentials(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/federation/hello", FEDERATION)
+    told = hansa("federation", "show", "hello")
+    assert told.out.splitlines() == [
+        "hello",
+        "└─ visby/hello-v  (out of sync; it was changed there: script)",
+        "credentials: the refresh token is of no use any more",
+    ]
+    assert "expired-or-revoked since 2026-01-02T03:04:05Z; give it a new one" in told.err
+    assert admin.calls("GET")[-1].query == {"state": "true"}
+    assert hansa("federation", "show", "hello", "--json").json() == FEDERATION
+
+
+@pytest.mark.parametrize(
+    ("standing", "line"),
+    [
+        ({"state": "ok", "sentence": "the refresh token works", "hint": "soon due"}, "the refresh token works"),
+        ({"state": "none", "since": None}, "no refresh token; users and passwords in its clusters are used"),
+    ],
+)
+def test_show_does_not_warn_of_what_works(
+    admin: SmallServer, hansa: Hansa, standing: dict[str, str | None], line: str
+) -> None:
+    admin.on("GET /system/federation/hello", {**FEDERATION, "credentials": {**STATE, **standing}})
+    told = hansa("federation", "show", "hello")
+    assert told.out.splitlines()[-1] == f"credentials: {line}"
+    assert told.err == ""
+
+
+def test_show_of_an_older_manager_and_of_a_service_without_members(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/federation/hello", {"topology": "star", "members": FEDERATION["members"]})
+    assert hansa("federation", "show", "hello").out.splitlines() == ["hello", "└─ visby/hello-v"]
+    admin.on("GET /system/federation/alone", {"topology": "none", "members": None, "credentials": STATE})
+    told = hansa("federation", "show", "alone")
+    assert ("credentials" in told.out, "no members" in told.err) == (False, True)

@@ -116,8 +116,21 @@ def show(service: options.ServiceName, cluster: options.Cluster = None, as_json:
     state = {str(one["member"]): one for one in found.get("state") or []}
     members = found.get("members") or []
     screen.block(topology_drawing.draw(service, str(found.get("topology")), members, state))
-    if not members:
+    if members:
+        _print_standing(screen, found.get("credentials") or {})
+    else:
         screen.note(f"it has no members; add one with: hansa federation add {service} CLUSTER/SERVICE")
+
+
+def _print_standing(screen: Screen, found: dict[str, Any]) -> None:
+    """With which credentials the members are reached: a token that ended is why nothing is delegated any more."""
+    state, since = str(found.get("state", "")), found.get("since")
+    if state == "none" and not since:
+        screen.line("credentials: no refresh token; users and passwords in its clusters are used")
+    elif state:
+        screen.line(f"credentials: {found.get('sentence')}")
+        if state != "ok" and found.get("hint"):
+            screen.warn(f"{state}{f' since {since}' if since else ''}; {found['hint']}")
 
 
 @app.command()

@@ -58,6 +58,8 @@ async def _read(request: Request, app: App, caller: Caller, service: str, *, wit
             }
             for one in found
         ]
+        # last, for asking the members has just shown whether the refresh token works
+        shown["credentials"] = render.credentials(service, await app.room.keyring.standing(service))
     return JsonAnswer(shown)
 
 
@@ -67,7 +69,8 @@ for _base in ("/system/federation/{service}", "/system/replicas/{service}"):
     async def read(
         request: Request, app: AppDep, caller: CallerDep, service: ServiceName, state: Flag = ""
     ) -> Response:
-        """Topology and members; with `state=true` also whether each is reachable and in sync."""
+        """Topology and members; with `state=true` also whether each is reachable and in sync, and whether the service's
+        refresh token works. For its owner and the admin."""
         return await _read(request, app, caller, service, with_state=flag("state", state))
 
     @router.post(

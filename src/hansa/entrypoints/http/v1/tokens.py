@@ -3,17 +3,19 @@
 `…/access-token` is for the managers of one federation: a member shows the group key and gets a short-lived token.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from hansa.bootstrap import App
+from hansa.entrypoints.http import render
 from hansa.entrypoints.http.context import AppDep, CallerDep, authorization_of
 from hansa.entrypoints.http.document import GROUP_KEY, callable_by
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.parameters import ServiceName
+from hansa.entrypoints.http.shapes import Credentials
 from hansa.entrypoints.http.wire import JsonAnswer
 from hansa.kernel import clock, names
 from hansa.kernel.errors import Unauthenticated
@@ -28,21 +30,6 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     access_token: str
     expires_at: str  # RFC 3339
     expires_in: float  # seconds: clocks of two clusters may differ
-
-
-class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    service: str
-    state: str  # ok | expired-or-revoked | issuer-unreachable | misconfigured | none
-    since: str | None
-    sentence: str
-    hint: str
-    source: str  # own | coordinator | none
-    issuer: str
-    rotates: bool | None  # whether the issuer was seen to replace the refresh token
-    obtained: str | None
-    renewed: str | None
-    rotation_due: str | None
-    access_expires: str | None
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +66,7 @@ async def access_token(request: Request, app: AppDep, name: ServiceName) -> Resp
 async def show(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
     """Whether the service's refresh token works, since when not, and what to do. For its owner and the admin."""
     reading.owned(app.room, caller, name)
-    return JsonAnswer(_shown(name, await _keyring(app).standing(name)))
+    return JsonAnswer(render.credentials(name, await _keyring(app).standing(name)))
 
 
 @router.post(
@@ -88,14 +75,14 @@ async def show(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
 async def rotate(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
     """Exchanges the refresh token now; `obtained` is new if its issuer replaced it."""
     reading.owned(app.room, caller, name)
-    return JsonAnswer(_shown(name, await _keyring(app).rotate(name, actor=caller.uid)))
+    return JsonAnswer(render.credentials(name, await _keyring(app).rotate(name, actor=caller.uid)))
 
 
 @router.delete("/credentials", responses=result(200, Credentials) | answers(400, 401, 403, 404, 409, errors="problem"))
 async def revoke(app: AppDep, caller: CallerDep, name: ServiceName) -> Response:
     """Revokes the refresh token at its issuer and removes it here, also if the issuer cannot revoke it."""
     reading.owned(app.room, caller, name)
-    return JsonAnswer(_shown(name, await _keyring(app).revoke(name, actor=caller.uid)))
+    return JsonAnswer(render.credentials(name, await _keyring(app).revoke(name, actor=caller.uid)))
 
 
 @router.get("/audit", responses=result(200, Audit) | answers(400, 401, 403, 404, errors="problem"))
@@ -122,23 +109,3 @@ def _group_key(request: Request) -> str:
     if scheme.lower() != "groupkey" or not key or len(key) > _LONGEST_KEY:
         raise Unauthenticated("this route asks for the key of a federation", hint="only managers use it")
     return key
-
-
-def _shown(name: str, standing: credentials.Standing) -> Credentials:
-    def moment(at: float | None) -> Any:
-        return None if at is None else clock.rfc3339(at)
-
-    return Credentials(
-        service=name,
-        state=standing.state,
-        since=moment(standing.since),
-        sentence=standing.sentence,
-        hint=standing.hint,
-        source=standing.source,
-        issuer=standing.issuer,
-        rotates=standing.rotates,
-        obtained=moment(standing.obtained),
-        renewed=moment(standing.renewed),
-        rotation_due=moment(standing.rotation_due),
-        access_expires=moment(standing.access_expires),
-    )

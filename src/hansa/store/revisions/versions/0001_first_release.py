@@ -160,6 +160,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name="pk_services"),
     )
     op.create_table(
+        "sightings",
+        sa.Column("mark", sa.String(length=64), nullable=False),
+        sa.Column("service", sa.String(length=63), nullable=False),
+        sa.Column("member", sa.Text(), nullable=False),
+        sa.Column("definition", sa.String(length=64), nullable=False),
+        sa.Column("parts", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("mark", name="pk_sightings"),
+    )
+    op.create_table(
         "uploads",
         sa.Column("service", sa.String(length=63), nullable=False),
         sa.Column("bucket", sa.String(length=63), nullable=False),
