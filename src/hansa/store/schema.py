@@ -33,6 +33,11 @@ def head() -> str:
     return newest
 
 
+def known_revisions() -> frozenset[str]:
+    """Those this version can start from."""
+    return frozenset(script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
+
+
 def current(connection: sa.Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
@@ -46,7 +51,7 @@ def upgrade(engine: sa.Engine, target: str = "head") -> None:
 
 
 def _upgrade(engine: sa.Engine, target: str) -> None:
-    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+    known = known_revisions()
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
         present = current(connection)
         if present is not None and present not in known:
