@@ -6,7 +6,7 @@ Nothing else in Hansa knows every concrete class.
 from hansa.bootstrap.app import App, about, default_provider
 from hansa.bootstrap.building import AlreadyRunning, opened
 from hansa.bootstrap.doctor import Check, doctor
-from hansa.bootstrap.hub import HubApp, Work, opened_hub
+from hansa.bootstrap.hub import HubApp, Work, opened_hub, restore_hub
 
 __all__ = [
     "AlreadyRunning",
@@ -19,4 +19,5 @@ __all__ = [
     "doctor",
     "opened",
     "opened_hub",
+    "restore_hub",
 ]

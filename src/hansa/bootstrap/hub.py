@@ -8,17 +8,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import BinaryIO, get_args
 
 from hansa.bootstrap.building import AlreadyRunning, sign_in
 from hansa.bootstrap.telemetry import HubTelemetry
 from hansa.drivers import oscar
-from hansa.federation import Fence, Hub, HubClock, Registry, detector, outsiders, syncing
+from hansa.federation import Fence, Hub, HubClock, Registry, configuration, detector, learning, outsiders, syncing
 from hansa.identity import SignIn, Vault
 from hansa.messages.clusters import Facts, State
 from hansa.messages.members import Totals
 from hansa.settings import Settings
 from hansa.store import Database, hub, make_engine, schema, sqlite_url
+from hansa.store.hub import backup
 
 Work = tuple[str, float, Callable[[Fence], Awaitable[object]]]  # its name, seconds between turns, and what is done
 
@@ -35,6 +36,10 @@ class HubApp:
     outsiders: outsiders.Outsiders
     telemetry: HubTelemetry = field(default_factory=HubTelemetry)
     works: list[Work] = field(default_factory=list)  # periodic work beside the detector's and the housekeeping
+
+    def save(self, passphrase: str, out: BinaryIO) -> int:
+        """Everything of one moment, as one file; works in a thread of its own."""
+        return backup.write(self.database.engine, key_file(self.settings).read_bytes(), passphrase, out)
 
     async def missing_parts(self) -> list[str]:
         """What does not answer now, in words."""
@@ -59,6 +64,23 @@ class _Outsiders:
         return None if found is None else outsiders.Login(found["user"], found["password"])
 
 
+def key_file(given: Settings) -> Path:
+    return given.hub.key_file or given.data.absolute() / "hub" / "hub.key"
+
+
+def restore_hub(given: Settings, source: BinaryIO, passphrase: str) -> int:
+    """Brings a saved hub back into this place, which must be empty; how many rows it has."""
+    folder = given.data.absolute() / "hub"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = _lock(folder)
+    engine = make_engine(given.database.url or sqlite_url(folder), given.database.pool)
+    try:
+        return backup.read(engine, source, passphrase, key_file(given))
+    finally:
+        engine.dispose()
+        os.close(lock)
+
+
 def new_id() -> str:
     """Of this life of this process: another after every start, so that nobody takes it for its former self."""
     return f"{socket.gethostname()[:40]}-{os.urandom(4).hex()}"
@@ -77,7 +99,7 @@ async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
         database = Database(engine)
         database.start()
         parts.push_async_callback(database.close)
-        vault = Vault.at(given.hub.key_file or folder / "hub.key")
+        vault = Vault.at(key_file(given))
         driver = oscar.OscarOutsiders()
         parts.push_async_callback(driver.close)
         app = HubApp(
@@ -89,6 +111,7 @@ async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
             outsiders=_Outsiders(driver, hub.CredentialStore(database, vault)),
         )
         app.works.append(("probes", given.hub.heartbeat_every, partial(outsiders.probe_all, app.hub, app.outsiders)))
+        _tell(app)
         await syncing.learn(app.hub)
         _watch(app)
         yield app
@@ -105,9 +128,19 @@ def _room(given: Settings, database: Database) -> Hub:
         registry=Registry(),
         clusters=hub.ClusterStore(database, ident),
         leases=hub.LeaseStore(database, ident),
+        documents=hub.DocumentStore(database),
+        rollouts=hub.RolloutStore(database),
         attention=detector.Attention(asked.sync_every + 0.5, clock.now()),
         limits=lambda: limits,
     )
+
+
+def _tell(app: HubApp) -> None:
+    """Configuration and policies: known from the database, told to managers, and spread by a work of their own."""
+    room = app.hub
+    room.on_news.append(partial(learning.learn, room))
+    room.settings_for = partial(configuration.desired_for, room)
+    app.works.append(("rollouts", configuration.EVERY, configuration.Driver(room).turn))
 
 
 def _watch(app: HubApp) -> None:
