@@ -5,7 +5,7 @@ import pytest
 from real import parts
 
 # A real part whose fixtures many rooms use is listed here; one room's own stays in that room's conftest.
-pytest_plugins = ("real.postgres", "real.manager")
+pytest_plugins = ("real.postgres", "real.manager", "real.hub")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

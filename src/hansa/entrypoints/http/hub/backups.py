@@ -31,7 +31,7 @@ async def backup(request: Request, app: HubAppDep, caller: CallerDep) -> Respons
     """Everything the hub knows at one moment, its secrets locked with the passphrase."""
     acting.require_admin(caller)
     asked = decode_native(await read_body(request, _LARGEST), NewBackup)
-    spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # closed when it was sent
+    spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115 - closed when it was sent
     try:
         await asyncio.to_thread(app.save, asked.passphrase, spool)
         spool.seek(0)
