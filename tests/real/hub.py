@@ -111,13 +111,13 @@ class Hub:
         assert self._process is None, "the hub runs already"
         with (self.folder / "hub.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "hansa", "server"],
+                [*tied_to_us(), str(Path(sys.executable).with_name("hansa")), "server"],
                 cwd=self.folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=tied_to_us,  # noqa: PLW1509 - only this thread starts programs
+                start_new_session=True,  # Ctrl-C is for us; we then stop the hub in order
             )
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
