@@ -56,7 +56,7 @@ class SmallServer:
                 self.end_headers()
                 self.wfile.write(answer.body)
 
-            do_GET = do_POST = do_PUT = do_DELETE = _serve
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

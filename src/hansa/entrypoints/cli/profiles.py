@@ -1,4 +1,4 @@
-"""Which clusters does this person know, and how do they sign in? Kept in one TOML file only they can read.
+"""Which clusters and hubs does this person know, and how do they sign in? Kept in one TOML file only they can read.
 
 `login`, `logout` and `profile` change it, `session.py` reads it. The file is replaced as a whole under a
 lock, so two commands at once lose nothing.
@@ -32,10 +32,11 @@ class NoProfile(errors.NotFound):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One cluster and the way in: Basic, a bearer token, or a refresh token that buys bearer tokens."""
+    """One cluster or hub and the way in: Basic, a bearer token, or a refresh token that buys bearer tokens."""
 
     name: str
     url: str
+    role: str = "manager"  # or "hub"
     verify: bool = True
     user: str = ""
     password: str = field(default="", repr=False)
@@ -44,6 +45,10 @@ class Profile:
     issuer: str = ""
     client_id: str = ""
     expires_at: int = 0  # when `token`, bought with the refresh token, stops working
+
+    @property
+    def is_hub(self) -> bool:
+        return self.role == "hub"
 
     @property
     def sign_in(self) -> str:
@@ -56,8 +61,11 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
+    """Clusters and hubs by name; of each kind one may be in use."""
+
     known: Mapping[str, Profile] = field(default_factory=dict)
     current: str = ""
+    hub: str = ""
 
     def get(self, name: str) -> Profile:
         if name not in self.known:
@@ -69,17 +77,19 @@ class Profiles:
         return self.known[name]
 
     def with_profile(self, profile: Profile, *, current: bool = False) -> "Profiles":
-        chosen = profile.name if current or not self.current else self.current
-        return Profiles({**self.known, profile.name: profile}, chosen)
+        former = self.known.get(profile.name)
+        kept = self if former is None or former.is_hub == profile.is_hub else self.without(profile.name)
+        changed = Profiles({**self.known, profile.name: profile}, kept.current, kept.hub)
+        in_use = kept.hub if profile.is_hub else kept.current
+        return changed.using(profile.name) if current or not in_use else changed
 
     def without(self, name: str) -> "Profiles":
         self.get(name)
         left = {key: value for key, value in self.known.items() if key != name}
-        return Profiles(left, "" if self.current == name else self.current)
+        return Profiles(left, "" if self.current == name else self.current, "" if self.hub == name else self.hub)
 
     def using(self, name: str) -> "Profiles":
-        self.get(name)
-        return replace(self, current=name)
+        return replace(self, hub=name) if self.get(name).is_hub else replace(self, current=name)
 
 
 # Written by `make run` and gone when it stops: whoever stands beside a playground wants to speak to it.
@@ -117,8 +127,12 @@ def load(path: Path) -> Profiles:
         if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
             raise BadProfiles(f"{path}: cluster {name} has no url", hint=f"hansa profile rm {name}, then sign in again")
         known[name] = _profile(name, entry)
-    current = tree.get("current", "")
-    return Profiles(known, current if current in known else "")
+    current, hub = tree.get("current", ""), tree.get("hub", "")
+    return Profiles(
+        known,
+        current if current in known and not known[current].is_hub else "",
+        hub if hub in known and known[hub].is_hub else "",
+    )
 
 
 def _profile(name: str, entry: Mapping[str, Any]) -> Profile:
@@ -167,6 +181,8 @@ def _write(path: Path, profiles: Profiles) -> None:
 
 def _toml(profiles: Profiles) -> str:
     lines = [f"current = {_quoted(profiles.current)}"]
+    if profiles.hub:
+        lines.append(f"hub = {_quoted(profiles.hub)}")
     for profile in profiles.known.values():
         lines += ["", f"[clusters.{_quoted(profile.name)}]", f"url = {_quoted(profile.url)}"]
         for item in fields(Profile):

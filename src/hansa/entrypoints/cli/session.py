@@ -44,20 +44,24 @@ def choose(known: profiles.Profiles, cluster: str | None, env: Mapping[str, str]
     """The profile a command works with. Pure."""
     if cluster is None and env.get("HANSA_URL"):
         url = checked_url(env["HANSA_URL"])
-        return _with_credentials(Profile(name=urlsplit(url).netloc, url=url), env)
+        return with_credentials(Profile(name=urlsplit(url).netloc, url=url), env)
     name = cluster or env.get("HANSA_CLUSTER") or known.current
     if not name:
         raise NotSignedIn("no cluster is chosen", hint="sign in with: hansa login URL, or set HANSA_URL")
+    found = known.get(name)
+    if found.is_hub:
+        raise errors.Invalid(f"{name} is a hub, and this asks a cluster", hint="name a cluster: hansa profile ls")
     # Credentials that came with HANSA_URL belong to that address and go nowhere else.
-    return known.get(name) if env.get("HANSA_URL") else _with_credentials(known.get(name), env)
+    return found if env.get("HANSA_URL") else with_credentials(found, env)
 
 
-def _with_credentials(profile: Profile, env: Mapping[str, str]) -> Profile:
+def with_credentials(profile: Profile, env: Mapping[str, str], prefix: str = "HANSA") -> Profile:
+    """The profile with the credentials of the environment, where there are some."""
     bare = replace(profile, user="", password="", token="", refresh_token="", expires_at=0)
-    if env.get("HANSA_TOKEN"):
-        return replace(bare, token=env["HANSA_TOKEN"])
-    if env.get("HANSA_USER"):
-        return replace(bare, user=env["HANSA_USER"], password=env.get("HANSA_PASSWORD", ""))
+    if env.get(f"{prefix}_TOKEN"):
+        return replace(bare, token=env[f"{prefix}_TOKEN"])
+    if env.get(f"{prefix}_USER"):
+        return replace(bare, user=env[f"{prefix}_USER"], password=env.get(f"{prefix}_PASSWORD", ""))
     return profile
 
 
@@ -65,7 +69,7 @@ def connect(profile: Profile, path: Path | None = None) -> Manager:
     """A client for the profile's cluster. `path` is where renewed tokens are kept; None: in memory."""
     auth: httpx.Auth | None = None
     if profile.refresh_token:
-        auth = Bearer(_Renewing(profile, path))
+        auth = Bearer(Renewing(profile, path))
     elif profile.token:
         auth = Bearer(lambda: profile.token)
     elif profile.user:
@@ -80,7 +84,7 @@ def opened(cluster: str | None = None) -> Manager:
     return connect(choose(profiles.load(path), cluster, os.environ), path)
 
 
-class _Renewing:
+class Renewing:
     """Gives the access token of a profile, bought anew when it runs out."""
 
     def __init__(self, profile: Profile, path: Path | None) -> None:

@@ -14,7 +14,7 @@ def test_login_use_and_logout(server: SmallServer, hansa: Hansa) -> None:
     server.on("GET /system/info", {"version": "4.1", "serverless_backend": {"name": "Knative", "version": "1"}})
     assert hansa("login", server.url, "--name", "lubeck", "--token", "jwt-one").code == 0
     ran = hansa("login", server.url + "/", "--name", "visby", "--token", "jwt-two", "--json")
-    assert ran.json() == {"cluster": "visby", "url": server.url, "sign_in": "token"}
+    assert ran.json() == {"cluster": "visby", "url": server.url, "role": "manager", "sign_in": "token"}
     listed = hansa("profile", "ls", "--json")
     assert [(row["name"], row["current"]) for row in listed.json()] == [("lubeck", False), ("visby", True)]
     assert "jwt" not in listed.out + hansa("profile", "ls").out

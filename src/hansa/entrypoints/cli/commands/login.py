@@ -1,4 +1,4 @@
-"""`hansa login` and `hansa logout`: remember a cluster and how to sign in there, or forget it."""
+"""`hansa login` and `hansa logout`: remember a cluster or a hub and how to sign in there, or forget it."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from hansa.entrypoints.cli import oidc, options, profiles, session
+from hansa.entrypoints.cli import hub_session, oidc, options, profiles, session
 from hansa.entrypoints.cli.profiles import Profile
 from hansa.entrypoints.cli.screen import Screen
 
@@ -17,11 +17,14 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def login(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The manager's address, such as https://oscar.example.")],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The manager's, or hub's, address, such as https://oscar.example.")
+    ],
     *,
+    hub: Annotated[bool, typer.Option("--hub", help="It is a hub; commands that ask a hub then ask this one.")] = False,
     name: Annotated[
         str | None,
-        typer.Option("--name", "-n", "--cluster", "-c", metavar="NAME", help="What to call the cluster here."),
+        typer.Option("--name", "-n", "--cluster", "-c", metavar="NAME", help="What to call it here."),
     ] = None,
     user: Annotated[str | None, typer.Option("--user", "-u", help="Basic sign-in as USER; else HANSA_USER.")] = None,
     password_stdin: Annotated[
@@ -45,14 +48,14 @@ def login(
     check: Annotated[bool, typer.Option(help="Try the credentials before storing them.")] = True,
     as_json: options.Json = False,
 ) -> None:
-    """Sign in to a cluster and use it from now on."""
+    """Sign in to a cluster, or to a hub, and use it from now on."""
     screen = Screen(as_json=as_json)
     address = session.checked_url(url)
     parts = urlsplit(address)
     if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         screen.warn(f"{address} is not https: credentials travel in the clear")
     called = name or (parts.hostname or "") + (f"-{parts.port}" if parts.port else "")
-    profile = Profile(name=called, url=address, verify=not insecure)
+    profile = Profile(name=called, url=address, role="hub" if hub else "manager", verify=not insecure)
     if refresh_token:
         if not issuer or not client_id:
             raise typer.BadParameter("it needs --issuer and --client-id too", param_hint="--refresh-token")
@@ -66,19 +69,28 @@ def login(
         if profile.refresh_token:
             profile = oidc.renew(profile, time.time())  # may rotate the refresh token, so keep what comes back
         # With the access token alone: a second renewal here would spend a refresh token nobody keeps.
-        with session.connect(replace(profile, refresh_token="")) as manager:
-            manager.read("/system/info")
+        _try(replace(profile, refresh_token=""))
     with profiles.editing(profiles.place(os.environ)) as draft:
         draft.profiles = draft.profiles.with_profile(profile, current=True)
-    screen.data({"cluster": called, "url": address, "sign_in": profile.sign_in})
-    screen.line(f"signed in to {called} ({address}), {profile.sign_in}")
+    screen.data({"cluster": called, "url": address, "role": profile.role, "sign_in": profile.sign_in})
+    what = f"the hub {called}" if hub else called
+    screen.line(f"signed in to {what} ({address}), {profile.sign_in}")
+
+
+def _try(profile: Profile) -> None:
+    if profile.is_hub:
+        with hub_session.connect(profile) as hub:
+            hub.federation_status()
+    else:
+        with session.connect(profile) as manager:
+            manager.read("/system/info")
 
 
 def logout(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which; else the one in use.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Forget a cluster and its credentials."""
+    """Forget a cluster or a hub and its credentials."""
     path = profiles.place(os.environ)
     screen = Screen(as_json=as_json)
     with profiles.editing(path) as draft:

@@ -1,4 +1,4 @@
-"""`hansa profile`: the clusters known here."""
+"""`hansa profile`: the clusters and hubs known here."""
 
 import os
 
@@ -7,35 +7,36 @@ import typer
 from hansa.entrypoints.cli import options, profiles
 from hansa.entrypoints.cli.screen import Screen
 
-app = typer.Typer(help="The clusters known here.", no_args_is_help=True)
+app = typer.Typer(help="The clusters and hubs known here.", no_args_is_help=True)
 
 
 @app.command("ls")
 def list_profiles(as_json: options.Json = False) -> None:
-    """List the known clusters."""
+    """List the known clusters and hubs."""
     stored = profiles.load(profiles.place(os.environ))
     rows = [
         {
             "name": p.name,
             "url": p.url,
+            "role": p.role,
             "sign_in": p.sign_in,
             "verify": p.verify,
-            "current": p.name == stored.current,
+            "current": p.name in (stored.current, stored.hub),
         }
         for p in stored.known.values()
     ]
     screen = Screen(as_json=as_json)
     screen.data(rows)
     screen.table(
-        ["", "name", "url", "sign-in"],
-        [("*" if row["current"] else "", row["name"], row["url"], row["sign_in"]) for row in rows],
+        ["", "name", "role", "url", "sign-in"],
+        [("*" if row["current"] else "", row["name"], row["role"], row["url"], row["sign_in"]) for row in rows],
         empty="no cluster is known here yet; sign in with: hansa login URL",
     )
 
 
 @app.command()
-def use(name: options.KnownCluster, as_json: options.Json = False) -> None:
-    """Speak to this cluster from now on."""
+def use(name: options.Known, as_json: options.Json = False) -> None:
+    """Speak to this cluster, or this hub, from now on."""
     with profiles.editing(profiles.place(os.environ)) as draft:
         draft.profiles = draft.profiles.using(name)
     screen = Screen(as_json=as_json)
@@ -44,8 +45,8 @@ def use(name: options.KnownCluster, as_json: options.Json = False) -> None:
 
 
 @app.command("rm")
-def remove(name: options.KnownCluster, as_json: options.Json = False) -> None:
-    """Forget a cluster and its credentials."""
+def remove(name: options.Known, as_json: options.Json = False) -> None:
+    """Forget a cluster or a hub and its credentials."""
     with profiles.editing(profiles.place(os.environ)) as draft:
         draft.profiles = draft.profiles.without(name)
     screen = Screen(as_json=as_json)

@@ -1,0 +1,71 @@
+"""Which clusters belong, and what becomes of them: the operations under `/v1/clusters`."""
+
+from hansa.client.operations import Call, operation
+from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster
+from hansa.messages.inventory import Clusters, Sections
+
+
+@operation("GET", "/v1/clusters")
+def clusters(*, selector: str = "") -> Call[Clusters]:
+    """All clusters of the federation, or those a selector finds, such as `region=eu gpu>0 status=ready`."""
+    return Call(query={"selector": selector})
+
+
+@operation("GET", "/v1/clusters/{cluster}")
+def cluster(cluster: str) -> Call[Cluster]:
+    """One cluster: its state, why it is in it, and what it says of itself."""
+    return Call({"cluster": cluster})
+
+
+@operation("GET", "/v1/clusters/{cluster}/status")
+def cluster_status(cluster: str) -> Call[Sections]:
+    """Everything a cluster reported, section by section."""
+    return Call({"cluster": cluster})
+
+
+@operation("POST", "/v1/clusters")
+def register_oscar(new: NewOscarCluster) -> Call[Cluster]:
+    """Registers an OSCAR cluster without a manager of ours; the hub probes it from now on."""
+    return Call(body=new)
+
+
+@operation("PATCH", "/v1/clusters/{cluster}")
+def change_facts(cluster: str, change: FactsChange) -> Call[Cluster]:
+    """Says something of a cluster that wins over what it says itself."""
+    return Call({"cluster": cluster}, body=change)
+
+
+@operation("DELETE", "/v1/clusters/{cluster}")
+def remove_cluster(cluster: str, *, force: bool = False) -> Call[None]:
+    """Removes a cluster that has left; with `force` any, such as one that is dead for good."""
+    return Call({"cluster": cluster}, {"force": force})
+
+
+@operation("POST", "/v1/clusters/{cluster}/approve")
+def approve(cluster: str) -> Call[Cluster]:
+    """Makes a pending cluster a member."""
+    return Call({"cluster": cluster})
+
+
+@operation("POST", "/v1/clusters/{cluster}/cordon")
+def cordon(cluster: str) -> Call[Cluster]:
+    """Nothing new is placed there from now on; what runs goes on."""
+    return Call({"cluster": cluster})
+
+
+@operation("POST", "/v1/clusters/{cluster}/uncordon")
+def uncordon(cluster: str) -> Call[Cluster]:
+    """Takes a cordon back, and a drain too."""
+    return Call({"cluster": cluster})
+
+
+@operation("POST", "/v1/clusters/{cluster}/drain")
+def drain(cluster: str) -> Call[Cluster]:
+    """A cluster moves or finishes its work and takes no new."""
+    return Call({"cluster": cluster})
+
+
+@operation("POST", "/v1/clusters/{cluster}/leave")
+def leave(cluster: str) -> Call[Cluster]:
+    """A cluster drains, says goodbye, and has left."""
+    return Call({"cluster": cluster})

@@ -1,0 +1,28 @@
+"""The client that waits for each answer. Every method is described in `calls/`."""
+
+from hansa.client.calls import knowing, membership, trust
+from hansa.client.faces import Waiting
+from hansa.client.transports import SyncTransport
+
+
+class HubClient(SyncTransport):
+    """A hub, asked call by call; to be used in a `with`, or closed."""
+
+    clusters = Waiting(membership.clusters)
+    cluster = Waiting(membership.cluster)
+    cluster_status = Waiting(membership.cluster_status)
+    register_oscar = Waiting(membership.register_oscar)
+    change_facts = Waiting(membership.change_facts)
+    remove_cluster = Waiting(membership.remove_cluster)
+    approve = Waiting(membership.approve)
+    cordon = Waiting(membership.cordon)
+    uncordon = Waiting(membership.uncordon)
+    drain = Waiting(membership.drain)
+    leave = Waiting(membership.leave)
+
+    create_token = Waiting(trust.create_token)
+    tokens = Waiting(trust.tokens)
+    revoke_token = Waiting(trust.revoke_token)
+
+    federation_status = Waiting(knowing.federation_status)
+    inventory = Waiting(knowing.inventory)

@@ -1,0 +1,183 @@
+"""How do requests and answers travel? Two thin transports over httpx, one that waits and one that awaits.
+
+Everything they have in common, which is all but the waiting, stands in `_Transport` and in the files without IO.
+"""
+
+import asyncio
+import copy
+import time
+from collections.abc import Callable, Generator, Mapping
+from ssl import SSLContext
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from hansa import __version__
+from hansa.client import errors
+from hansa.client.operations import Request
+from hansa.client.patience import Patience
+
+T = TypeVar("T")
+
+
+class _Bearer(httpx.Auth):
+    """Signs every request with the token the supplier holds at that moment."""
+
+    def __init__(self, supply: Callable[[], str]) -> None:
+        self._supply = supply
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["Authorization"] = f"Bearer {self._supply()}"
+        yield request
+
+
+class _Transport:
+    """Which hub, as whom, and for how long; both transports' half without waiting."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str = "",
+        password: str = "",
+        token: str | Callable[[], str] = "",
+        verify: bool | SSLContext = True,
+        timeout: float = 20.0,
+        retries: int = 2,
+    ) -> None:
+        """`token` is an OIDC access token, or what supplies the present one; without, `user` signs in by Basic.
+
+        `timeout` is for a whole call, in seconds; `retries` is how often a call that only reads is tried again.
+        """
+        self.url = url.rstrip("/")
+        self._patience = Patience(timeout, retries)
+        auth: httpx.Auth | None = None
+        if token:
+            auth = _Bearer(token if callable(token) else lambda: token)
+        elif user:
+            auth = httpx.BasicAuth(user, password)
+        self._open(auth, verify, {"User-Agent": f"hansa-client/{__version__}", "Accept": "application/json"})
+
+    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, headers: dict[str, str]) -> None:
+        raise NotImplementedError
+
+    def within(self, seconds: float) -> Self:
+        """The same client, over the same connections, with another time limit: `hub.within(2).clusters()`."""
+        other = copy.copy(self)
+        other._patience = Patience(seconds, self._patience.retries)
+        return other
+
+    def _wire(self, request: Request[Any], left: float) -> dict[str, Any]:
+        """What httpx needs to know."""
+        headers = {"Content-Type": "application/json"} if request.content is not None else {}
+        return {
+            "method": request.method,
+            "url": self.url + request.target,
+            "content": request.content,
+            "headers": headers,
+            "timeout": httpx.Timeout(left, connect=min(self._patience.connect, left)),
+        }
+
+    def _too_slow(self) -> errors.TooSlow:
+        return errors.TooSlow(
+            f"{self.url} did not answer within {self._patience.seconds:g} s", hint="try again, or allow more time"
+        )
+
+    def _failure(self, error: Exception) -> errors.HubError:
+        """What a failed exchange means."""
+        if isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol)):
+            return errors.Invalid(f"{self.url} is no usable address: {error}", hint="write it as https://host:port")
+        if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+            return self._too_slow()
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return errors.Unreachable(
+                f"the certificate of {self.url} is not trusted", hint="set SSL_CERT_FILE to its authority"
+            )
+        reason = "no answer" if isinstance(error, httpx.ConnectTimeout) else str(error) or type(error).__name__
+        return errors.Unreachable(
+            f"the hub cannot be reached at {self.url}: {reason}", hint="is it running, and the address right?"
+        )
+
+
+class SyncTransport(_Transport):
+    _http: httpx.Client
+
+    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, headers: dict[str, str]) -> None:
+        self._http = httpx.Client(auth=auth, verify=verify, headers=headers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def do(self, request: Request[T]) -> T:
+        """One call, from the request to what its answer says."""
+        end, tried = time.monotonic() + self._patience.seconds, 0
+        while True:
+            try:
+                return request.read(*self._exchange(request, end), self.url)
+            except errors.HubError as error:
+                tried += 1
+                pause = self._patience.pause(request, error, tried, end - time.monotonic())
+                if pause is None:
+                    raise
+            time.sleep(pause)
+
+    def _exchange(self, request: Request[Any], end: float) -> tuple[int, Mapping[str, str], bytes]:
+        pieces = []
+        try:
+            with self._http.stream(**self._wire(request, max(0.001, end - time.monotonic()))) as response:
+                for piece in response.iter_bytes():
+                    pieces.append(piece)
+                    if time.monotonic() > end:  # a hub that trickles is too slow as well
+                        raise self._too_slow()
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._failure(error) from error
+        return response.status_code, response.headers, b"".join(pieces)
+
+
+class AsyncTransport(_Transport):
+    _http: httpx.AsyncClient
+
+    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, headers: dict[str, str]) -> None:
+        self._http = httpx.AsyncClient(auth=auth, verify=verify, headers=headers)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def do(self, request: Request[T]) -> T:
+        """One call, from the request to what its answer says."""
+        end, tried = time.monotonic() + self._patience.seconds, 0
+        while True:
+            try:
+                return request.read(*await self._exchange(request, end), self.url)
+            except errors.HubError as error:
+                tried += 1
+                pause = self._patience.pause(request, error, tried, end - time.monotonic())
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def _exchange(self, request: Request[Any], end: float) -> tuple[int, Mapping[str, str], bytes]:
+        left = max(0.001, end - time.monotonic())
+        try:
+            async with asyncio.timeout(left):
+                answer = await self._http.request(**self._wire(request, left))
+        except TimeoutError:
+            raise self._too_slow() from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._failure(error) from error
+        return answer.status_code, answer.headers, answer.content
