@@ -7,8 +7,7 @@ import time
 
 import sqlalchemy as sa
 
-from hansa.federation import Fence, Note
-from hansa.federation.errors import LeaseLost
+from hansa.federation import Fence, Note, errors
 from hansa.store.hub.tables import changes, leases, versions
 
 _NEXT = versions.update().where(versions.c.id == 1).values(version=versions.c.version + 1).returning(versions.c.version)
@@ -36,7 +35,7 @@ def check(connection: sa.Connection, fence: Fence) -> None:
     row = connection.execute(sa.select(leases).where(leases.c.work == fence.work).with_for_update()).first()
     held = row is not None and (row.holder, row.epoch) == (fence.holder, fence.epoch)
     if row is None or not held or row.expires <= now(connection):
-        raise LeaseLost(f"another hub does {fence.work} now", hint="nothing to do; it goes on there")
+        raise errors.LeaseLost(f"another hub does {fence.work} now", hint="nothing to do; it goes on there")
 
 
 def tell(connection: sa.Connection, version: int, *notes: Note) -> None:
