@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansa.client import events
+from hansa.client import errors
 from hansa.client.events import Event, Reader
 
 SAID = (
@@ -43,5 +43,5 @@ def test_an_event_has_an_end(piece: bytes) -> None:
     reader = Reader()
     for _ in range(60):
         reader.feed(piece)
-    with pytest.raises(events.Endless):
+    with pytest.raises(errors.Unexpected):
         reader.feed(piece * 8)

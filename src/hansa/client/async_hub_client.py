@@ -1,7 +1,7 @@
 """The client whose methods are awaited. Every method is described in `calls/`."""
 
 from hansa.client.calls import knowing, membership, trust
-from hansa.client.faces import Awaited
+from hansa.client.faces import Awaited, AwaitedEvents
 from hansa.client.transports import AsyncTransport
 
 
@@ -26,3 +26,4 @@ class AsyncHubClient(AsyncTransport):
 
     federation_status = Awaited(knowing.federation_status)
     inventory = Awaited(knowing.inventory)
+    watch_inventory = AwaitedEvents(knowing.watch_inventory)

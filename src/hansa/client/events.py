@@ -5,11 +5,9 @@ As the standard has it, but for what no hub sends: a byte order mark, and the fi
 
 from dataclasses import dataclass, field
 
+from hansa.client import errors
+
 _MOST = 64 * 2**20  # bytes of one event; a hub's largest is the whole inventory
-
-
-class Endless(ValueError):
-    """An event is larger than any a hub sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Reader:
             elif (event := self._whole()) is not None:
                 found.append(event)
         if len(self._line) + self._size > _MOST:
-            raise Endless
+            raise errors.Unexpected("an event is larger than any a hub sends")
         return found
 
     def _lines(self, piece: bytes) -> list[bytes]:

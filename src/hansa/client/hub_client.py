@@ -1,7 +1,7 @@
 """The client that waits for each answer. Every method is described in `calls/`."""
 
 from hansa.client.calls import knowing, membership, trust
-from hansa.client.faces import Waiting
+from hansa.client.faces import Listening, Waiting
 from hansa.client.transports import SyncTransport
 
 
@@ -26,3 +26,4 @@ class HubClient(SyncTransport):
 
     federation_status = Waiting(knowing.federation_status)
     inventory = Waiting(knowing.inventory)
+    watch_inventory = Listening(knowing.watch_inventory)

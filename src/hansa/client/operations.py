@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from hansa.client import errors
+from hansa.client.events import Event
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,6 +37,7 @@ class Request(Generic[T]):
     target: str  # path and query
     content: bytes | None
     answer: Any  # a type msgspec can decode; NoneType is an answer without content
+    events: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def safe(self) -> bool:
@@ -46,25 +48,35 @@ class Request(Generic[T]):
         """The answer's content; raises what a refusal stands for."""
         if not 200 <= status < 300:
             raise errors.refusal(status, headers, body, hub)
-        if self.answer is type(None):
-            return None  # type: ignore[return-value]
-        try:
-            return msgspec.json.decode(body, type=self.answer)  # type: ignore[no-any-return]
-        except msgspec.DecodeError as error:
-            raise errors.Unexpected(
-                f"{hub} answered something this client does not understand: {error}",
-                hint="is it the address of a hub, and of a version near this client's?",
-                status=status,
-            ) from None
+        return _decoded(body, self.answer, hub)  # type: ignore[no-any-return]
+
+    def tells(self, event: Event) -> bool:
+        """Whether it is a kind of event we know; a newer hub may tell others."""
+        return event.kind in self.events
+
+    def heard(self, event: Event, hub: str) -> T:
+        return _decoded(event.data, self.events[event.kind], hub)  # type: ignore[no-any-return]
+
+
+def _decoded(body: bytes, kind: Any, hub: str) -> Any:
+    if kind is type(None):
+        return None
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise errors.Unexpected(
+            f"{hub} answered something this client does not understand: {error}",
+            hint="is it the address of a hub, and of a version near this client's?",
+        ) from None
 
 
 class Operation(Generic[P, T]):
     """One route of the hub, as a function that prepares a request for it."""
 
-    def __init__(self, method: str, path: str, build: Callable[P, Call[T]], *, stream: bool) -> None:
+    def __init__(self, method: str, path: str, build: Callable[P, Call[T]], events: Mapping[str, Any]) -> None:
         self.method = method
         self.path = path
-        self.stream = stream  # the answer is a stream of events, each a `T`
+        self.events = events  # of a stream: what each kind of event is read as, every one a `T`
         self.build = build
         self.name = build.__name__
         self.__doc__ = build.__doc__
@@ -86,17 +98,17 @@ class Operation(Generic[P, T]):
         if given:
             target = f"{target}?{urlencode(given)}"
         content = None if call.body is None else msgspec.json.encode(call.body)
-        return Request(self.method, target, content, self.answer)
+        return Request(self.method, target, content, self.answer, self.events)
 
 
 def operation(method: str, path: str) -> Callable[[Callable[P, Call[T]]], Operation[P, T]]:
     """Makes an operation of a function that builds its call."""
-    return lambda build: Operation(method, path, build, stream=False)
+    return lambda build: Operation(method, path, build, {})
 
 
-def stream(path: str) -> Callable[[Callable[P, Call[T]]], Operation[P, T]]:
-    """As `operation`, for a route that answers with events for as long as somebody listens."""
-    return lambda build: Operation("GET", path, build, stream=True)
+def stream(path: str, **events: Any) -> Callable[[Callable[P, Call[T]]], Operation[P, T]]:
+    """As `operation`, for a route that tells events for as long as somebody listens."""
+    return lambda build: Operation("GET", path, build, events)
 
 
 def segment(name: str) -> str:

@@ -6,7 +6,8 @@ Everything they have in common, which is all but the waiting, stands in `_Transp
 import asyncio
 import copy
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import aclosing, closing
 from ssl import SSLContext
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,10 +16,12 @@ import httpx
 
 from hansa import __version__
 from hansa.client import errors
+from hansa.client.events import Event, Reader
 from hansa.client.operations import Request
 from hansa.client.patience import Patience
 
 T = TypeVar("T")
+SILENCE = 45.0  # seconds; a hub says every 15 that it is still there
 
 
 class _Bearer(httpx.Auth):
@@ -78,6 +81,20 @@ class _Transport:
             "headers": headers,
             "timeout": httpx.Timeout(left, connect=min(self._patience.connect, left)),
         }
+
+    def _stream_wire(self, request: Request[Any], last: str) -> dict[str, Any]:
+        wire = self._wire(request, SILENCE)
+        wire["headers"] = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
+        return wire
+
+    def _check_stream(self, answer: httpx.Response) -> None:
+        if not answer.is_success:
+            raise errors.refusal(answer.status_code, answer.headers, answer.content, self.url)
+        if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            raise errors.Unexpected(f"{self.url} answered no stream of events", status=answer.status_code)
+
+    def _cut(self) -> errors.Unreachable:
+        return errors.Unreachable(f"the stream of events of {self.url} was cut", hint="is the hub being restarted?")
 
     def _too_slow(self) -> errors.TooSlow:
         return errors.TooSlow(
@@ -140,6 +157,38 @@ class SyncTransport(_Transport):
             raise self._failure(error) from error
         return response.status_code, response.headers, b"".join(pieces)
 
+    def listen(self, request: Request[T]) -> Generator[T, None, None]:
+        """The events of a stream, for as long as they are wanted; one that was cut is taken up where it ended."""
+        last, tried = "", 0
+        while True:
+            try:
+                with closing(self._events(request, last)) as heard:
+                    for event in heard:
+                        last, tried = event.id, 0
+                        if request.tells(event):
+                            yield request.heard(event, self.url)
+            except errors.HubError as error:
+                tried += 1
+                pause = self._patience.pause(request, error, tried, float("inf"))
+                if pause is None:
+                    raise
+                time.sleep(pause)
+
+    def _events(self, request: Request[Any], last: str) -> Generator[Event, None, None]:
+        reader = Reader()
+        try:
+            with self._http.stream(**self._stream_wire(request, last)) as answer:
+                if not answer.is_success:
+                    answer.read()
+                self._check_stream(answer)
+                for piece in answer.iter_bytes():
+                    yield from reader.feed(piece)
+        except httpx.ReadTimeout:
+            raise self._cut() from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._failure(error) from error
+        raise self._cut()
+
 
 class AsyncTransport(_Transport):
     _http: httpx.AsyncClient
@@ -181,3 +230,36 @@ class AsyncTransport(_Transport):
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise self._failure(error) from error
         return answer.status_code, answer.headers, answer.content
+
+    async def listen(self, request: Request[T]) -> AsyncGenerator[T, None]:
+        """The events of a stream, for as long as they are wanted; one that was cut is taken up where it ended."""
+        last, tried = "", 0
+        while True:
+            try:
+                async with aclosing(self._events(request, last)) as heard:
+                    async for event in heard:
+                        last, tried = event.id, 0
+                        if request.tells(event):
+                            yield request.heard(event, self.url)
+            except errors.HubError as error:
+                tried += 1
+                pause = self._patience.pause(request, error, tried, float("inf"))
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+
+    async def _events(self, request: Request[Any], last: str) -> AsyncGenerator[Event, None]:
+        reader = Reader()
+        try:
+            async with self._http.stream(**self._stream_wire(request, last)) as answer:
+                if not answer.is_success:
+                    await answer.aread()
+                self._check_stream(answer)
+                async for piece in answer.aiter_bytes():
+                    for event in reader.feed(piece):
+                        yield event
+        except httpx.ReadTimeout:
+            raise self._cut() from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._failure(error) from error
+        raise self._cut()

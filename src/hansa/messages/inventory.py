@@ -71,8 +71,9 @@ class Sample(Message, frozen=True, kw_only=True):
 
 
 class History(Message, frozen=True, kw_only=True):
-    cluster: str  # "" is the whole federation
-    samples: tuple[Sample, ...]
+    cluster: str  # "" is the whole federation, or a region
+    samples: tuple[Sample, ...]  # oldest first
+    region: str = ""
 
 
 class Clusters(Message, frozen=True, kw_only=True):
@@ -125,3 +126,12 @@ class Changes(Message, frozen=True, kw_only=True):
     """Newest first; older ones by asking for those before the last id here."""
 
     changes: tuple[Change, ...]
+
+
+class Removed(Message, frozen=True, kw_only=True):
+    """Of the stream: a cluster that is gone, or that the selector does not mean any more."""
+
+    id: str
+
+
+InventoryEvent = Inventory | ClusterInventory | Removed | Change  # what the stream tells
