@@ -10,6 +10,7 @@ from hansa.federation import (
     judging,
     lifecycle,
     live,
+    member,
     selectors,
     syncing,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "judging",
     "lifecycle",
     "live",
+    "member",
     "outsiders",
     "selectors",
     "syncing",

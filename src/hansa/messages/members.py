@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Raw, field
 
 from hansa.messages import Message
-from hansa.messages.clusters import Facts, State
+from hansa.messages.clusters import Facts
 
 # Named protocol capabilities of this version. What the other side does not name is not used with it.
 SPEAKS = ("sections.v1", "desired.v1", "links.v1", "reports.v1")
@@ -21,7 +21,7 @@ class Join(Message, frozen=True, kw_only=True):
 class Joined(Message, frozen=True, kw_only=True):
     cluster: str
     incarnation: int  # grows each time a cluster of this id joins: reports of a former life are refused
-    state: State
+    state: str  # a `State`; a newer hub may know others
     certificate: str  # PEM, the chain
     roots: str  # PEM
     trust_domain: str
@@ -58,7 +58,7 @@ class Heard(Message, frozen=True, kw_only=True):
     every: float  # seconds until the next one
     whole: bool = False  # we miss something: send every section next time
     received: int = 0  # reports up to this number are here
-    state: State = "ready"
+    state: str = "ready"  # a `State`; a newer hub may know others
 
 
 class Neighbour(Message, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class Neighbour(Message, frozen=True, kw_only=True):
     kind: str
     endpoint: str
     verify: bool
-    state: State
+    state: str  # as above
 
 
 class Setting(Message, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class Desired(Message, frozen=True, kw_only=True):
     """All a cluster should know. A new generation whenever anything in it changes."""
 
     generation: int
-    state: State
+    state: str  # as above
     cordoned: bool = False
     drain: bool = False
     leave: bool = False

@@ -5,7 +5,6 @@ from typing import Any, Literal
 from msgspec import field
 
 from hansa.messages import Message, Request
-from hansa.messages.clusters import State
 from hansa.messages.members import LinkSeen, Neighbour, Setting
 
 Standing = Literal["none", "joining", "pending", "member", "leaving", "removed", "left"]
@@ -23,7 +22,7 @@ class Membership(Message, frozen=True, kw_only=True):
     reason: str  # why it is in this state, in words
     hint: str = ""  # what to do about it
     hub: str = ""
-    seen_as: State | None = None  # how the hub sees this cluster
+    seen_as: str | None = None  # how the hub sees this cluster: a `State`, or one of a newer hub
     answered: float | None = None  # when the hub last answered
     trouble: str = ""  # why it does not answer now
     every: float = 0.0  # seconds between two reports

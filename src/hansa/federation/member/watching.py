@@ -1,0 +1,134 @@
+"""What should this cluster know and do? Taken from the hub, written down, put into force, and acknowledged.
+
+Everything here may be repeated. What was told last is on disk, so a manager that starts without its hub has its
+settings and its neighbours.
+"""
+
+import msgspec
+import structlog
+
+from hansa.federation.member.links import Links
+from hansa.federation.member.notebook import Notebook
+from hansa.federation.member.ports import Cluster, Line, Progress
+from hansa.kernel.errors import HansaError
+from hansa.messages.members import Applied, Desired, Neighbour
+
+_log = structlog.get_logger("hansa.membership")
+
+
+class Watch:
+    def __init__(self, line: Line, cluster: Cluster, links: Links, notebook: Notebook) -> None:
+        self._line = line
+        self._cluster = cluster
+        self._links = links
+        self._notebook = notebook
+        self._generation = 0  # up to which everything was dealt with
+        self.error = ""  # why the newest settings are not in force
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def desired(self) -> Desired | None:
+        return self._notebook.now.desired
+
+    @property
+    def draining(self) -> bool:
+        told = self.desired
+        return self._notebook.now.leaving or (told is not None and (told.drain or told.leave))
+
+    @property
+    def cordoned(self) -> bool:
+        told = self.desired
+        return self.draining or (told is not None and told.cordoned)
+
+    async def restore(self) -> None:
+        """After a start: what was in force before."""
+        now = self._notebook.now
+        try:
+            await self._cluster.apply(now.settings)
+        except HansaError as error:
+            self.error = error.message
+            _log.warning("settings of the hub not restored", error=error.message)
+        if now.desired is not None:
+            await self._put_in_force(now.desired)
+            self._generation = now.desired.generation
+        else:
+            self.take_duty()
+
+    async def take(self, fresh: Desired) -> bool:
+        """Whether anything in it is new to us."""
+        former = self.desired
+        whole = _merged(former, fresh)
+        await self._notebook.change(desired=whole)
+        if whole.roots and (former is None or former.roots != whole.roots):
+            await self._line.trust(whole.roots)
+        await self._put_in_force(whole)
+        self._generation = fresh.generation
+        return former != whole
+
+    async def try_again(self) -> bool:
+        """Settings that were refused may fit by now; True if they do."""
+        if not self.error or self.desired is None:
+            return False
+        await self._settle(self.desired)
+        return not self.error
+
+    def start_over(self) -> None:
+        """The next question is for all there is."""
+        self._generation = 0
+
+    async def let_go(self) -> None:
+        """No hub tells us anything any more: the manager's own settings, no neighbours, every duty."""
+        self._generation, self.error = 0, ""
+        await self._notebook.change(desired=None, settings={}, documents=(), leaving=False)
+        self._know(())
+        self.take_duty()
+        await self._cluster.apply({})
+
+    def take_duty(self) -> None:
+        self._cluster.set_duty(cordoned=self.cordoned, draining=self.draining)
+
+    def applied(self, progress: Progress) -> Applied:
+        return Applied(
+            generation=self._generation,
+            documents=self._notebook.now.documents,
+            error=self.error,
+            tried=self.desired.documents if self.error and self.desired is not None else (),
+            drained=self.draining and progress.over,
+            running=progress.running if self.draining else 0,
+            waiting=progress.waiting if self.draining else 0,
+        )
+
+    async def _put_in_force(self, told: Desired) -> None:
+        self._know(told.neighbours)
+        self.take_duty()
+        await self._settle(told)
+
+    async def _settle(self, told: Desired) -> None:
+        now = self._notebook.now
+        if dict(now.settings) != told.settings or self.error:
+            try:
+                await self._cluster.apply(told.settings)
+            except HansaError as error:
+                if error.message != self.error:
+                    _log.warning("settings of the hub refused", error=error.message)
+                self.error = error.message
+                return
+        self.error = ""
+        await self._notebook.change(settings=told.settings, documents=told.documents)
+
+    def _know(self, neighbours: tuple[Neighbour, ...]) -> None:
+        self._cluster.know(neighbours)
+        self._links.know(neighbours)
+
+
+def _merged(former: Desired | None, fresh: Desired) -> Desired:
+    """With all neighbours, of which a newer answer names only those that changed."""
+    if fresh.whole or former is None:
+        return fresh
+    known = {one.id: one for one in former.neighbours} | {one.id: one for one in fresh.neighbours}
+    for gone in fresh.gone:
+        known.pop(gone, None)
+    return msgspec.structs.replace(fresh, neighbours=tuple(known.values()), gone=(), whole=True)
