@@ -13,7 +13,20 @@ from typing import BinaryIO, get_args
 from hansa.bootstrap.building import AlreadyRunning, sign_in
 from hansa.bootstrap.telemetry import HubTelemetry
 from hansa.drivers import oscar
-from hansa.federation import Fence, Hub, HubClock, Registry, configuration, detector, learning, outsiders, syncing
+from hansa.federation import (
+    Fence,
+    Hub,
+    HubClock,
+    Registry,
+    Trust,
+    configuration,
+    detector,
+    learning,
+    outsiders,
+    rotation,
+    syncing,
+    tokens,
+)
 from hansa.identity import SignIn, Vault
 from hansa.messages.clusters import Facts, State
 from hansa.messages.members import Totals
@@ -22,6 +35,7 @@ from hansa.store import Database, hub, make_engine, schema, sqlite_url
 from hansa.store.hub import backup
 
 Work = tuple[str, float, Callable[[Fence], Awaitable[object]]]  # its name, seconds between turns, and what is done
+_AUTHORITY_EVERY, _TOKENS_EVERY = 1.0, 3600.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,7 +118,7 @@ async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
         parts.push_async_callback(driver.close)
         app = HubApp(
             settings=given,
-            hub=_room(given, database),
+            hub=_room(given, database, vault),
             sign_in=await sign_in(given, parts),
             database=database,
             vault=vault,
@@ -112,12 +126,18 @@ async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
         )
         app.works.append(("probes", given.hub.heartbeat_every, partial(outsiders.probe_all, app.hub, app.outsiders)))
         _tell(app)
+        app.works += [
+            ("authority", _AUTHORITY_EVERY, partial(rotation.turn, app.hub)),
+            ("tokens", _TOKENS_EVERY, partial(tokens.forget, app.hub)),
+        ]
+        rotation.watch(app.hub)
         await syncing.learn(app.hub)
+        await rotation.begin(app.hub)
         _watch(app)
         yield app
 
 
-def _room(given: Settings, database: Database) -> Hub:
+def _room(given: Settings, database: Database, vault: Vault) -> Hub:
     ident, clock = new_id(), HubClock()
     asked = given.hub
     limits = detector.Limits(asked.heartbeat_every, asked.suspect_after, asked.dead_after)
@@ -128,6 +148,7 @@ def _room(given: Settings, database: Database) -> Hub:
         registry=Registry(),
         clusters=hub.ClusterStore(database, ident),
         leases=hub.LeaseStore(database, ident),
+        trust=Trust(asked.trust_domain, hub.AuthorityStore(database, vault), hub.TokenStore(database)),
         documents=hub.DocumentStore(database),
         rollouts=hub.RolloutStore(database),
         attention=detector.Attention(asked.sync_every + 0.5, clock.now()),

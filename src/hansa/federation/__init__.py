@@ -2,20 +2,27 @@
 
 from hansa.federation import (
     acting,
+    authorities,
     desired,
     detector,
     errors,
     heartbeats,
     inventory,
+    joining,
     judging,
     lifecycle,
     live,
     member,
+    outsiders,
+    rotation,
     selectors,
+    standing,
     syncing,
+    tokens,
 )
 from hansa.federation.duties import Duty
 from hansa.federation.hub_clock import HubClock
+from hansa.federation.join_token import JoinToken
 from hansa.federation.ports import (
     NOW,
     Authorities,
@@ -32,6 +39,7 @@ from hansa.federation.ports import (
 )
 from hansa.federation.registry import Known, Registry, facts_of
 from hansa.federation.room import Hub
+from hansa.federation.trust import Trust
 
 __all__ = [
     "NOW",
@@ -43,6 +51,7 @@ __all__ = [
     "Fence",
     "Hub",
     "HubClock",
+    "JoinToken",
     "Known",
     "Leases",
     "News",
@@ -51,18 +60,24 @@ __all__ = [
     "Sighting",
     "TokenRecord",
     "Tokens",
+    "Trust",
     "acting",
+    "authorities",
     "desired",
     "detector",
     "errors",
     "facts_of",
     "heartbeats",
     "inventory",
+    "joining",
     "judging",
     "lifecycle",
     "live",
     "member",
     "outsiders",
+    "rotation",
     "selectors",
+    "standing",
     "syncing",
+    "tokens",
 ]

@@ -31,14 +31,14 @@ def get(hub: Hub, cluster: str) -> Known:
 
 
 async def change(hub: Hub, cluster: str, decide: Callable[[ClusterRecord], tuple[ClusterRecord, str, str]]) -> Known:
-    """Writes what `decide` makes of the newest record, with a note (kind, detail); decides anew if somebody else was
-    faster."""
+    """Writes what `decide` makes of the newest record, with a note (kind, detail) unless its kind is ""; decides anew
+    if somebody else was faster."""
     for _ in range(_TRIES):
         known = get(hub, cluster)
         new, kind, detail = decide(known.record)
         if new == known.record:
             return known
-        written = await hub.clusters.put(new, Note(cluster, kind, detail))
+        written = await hub.clusters.put(new, *((Note(cluster, kind, detail),) if kind else ()))
         if written is not None:
             hub.registry.put(written)
             hub.directory.learn(written)

@@ -49,3 +49,105 @@ class BadSelector(errors.Invalid):
     """A selector cannot be read."""
 
     code = "federation.bad-selector"
+
+
+class NoSuchDocument(errors.NotFound):
+    """There is no such document, or not in this version."""
+
+    code = "federation.no-such-document"
+
+
+class BadDocument(errors.Invalid):
+    """A configuration document, or how it should spread, is not valid."""
+
+    code = "federation.bad-document"
+
+
+class BadPolicy(errors.Invalid):
+    """A policy's rules are not valid."""
+
+    code = "federation.bad-policy"
+
+
+class WrongVersion(errors.Conflict):
+    """It was decided on another version than the newest."""
+
+    code = "federation.wrong-version"
+
+
+class NotInThisState(errors.Conflict):
+    """The rollout's state does not allow this."""
+
+    code = "federation.wrong-rollout-state"
+
+
+class SecondPolicy(errors.Conflict):
+    """There can be one policy of this kind only."""
+
+    code = "federation.second-policy"
+
+
+class NoSuchToken(errors.NotFound):
+    """There is no token to join of this id."""
+
+    code = "federation.no-such-token"
+
+
+class ClusterExists(errors.Conflict):
+    """A cluster of this id is a member already."""
+
+    code = "federation.cluster-exists"
+
+
+class NotAdmitted(errors.Forbidden):
+    """The federation's admission policy does not let this cluster in."""
+
+    code = "federation.not-admitted"
+
+
+class BadFacts(errors.Invalid):
+    """What a cluster says of itself cannot be registered."""
+
+    code = "federation.bad-facts"
+
+
+class CertificateExpired(errors.Forbidden):
+    """The time of a cluster's certificate is over."""
+
+    code = "federation.certificate-expired"
+
+
+class RotationUnderWay(errors.Conflict):
+    """A new root is being introduced already."""
+
+    code = "federation.rotation-under-way"
+
+
+class NoSuchRoot(errors.NotFound):
+    """There is no root of trust of this id."""
+
+    code = "federation.no-such-root"
+
+
+class NoAuthority(errors.Temporary):
+    """The hub has no root of trust to sign with yet."""
+
+    code = "federation.no-authority"
+
+
+class HubUnreachable(errors.Temporary):
+    """The hub does not answer its member."""
+
+    code = "federation.hub-unreachable"
+
+
+class HubRefused(errors.HansaError):
+    """The hub said no to its member; `problem` is the code of its own error."""
+
+    code, kind = "federation.hub-refused", errors.Kind.BAD_GATEWAY
+
+
+class WrongHub(errors.HansaError):
+    """Whoever answers at the hub's address cannot prove to be that hub."""
+
+    code, kind = "federation.wrong-hub", errors.Kind.BAD_GATEWAY

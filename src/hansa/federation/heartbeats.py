@@ -12,6 +12,7 @@ _MOST_SECTIONS = 32
 _LARGEST = 4 * 2**20  # bytes of all sections: some ten thousand nodes
 _MOST_REPORTS = 1000
 _LONGEST = 2000  # characters of a report
+CERTIFICATE = "certificate"  # a section of our own: the serial of the certificate a cluster shows
 
 
 def member(hub: Hub, cluster: str, serial: str) -> Known:
@@ -32,7 +33,8 @@ def member(hub: Hub, cluster: str, serial: str) -> Known:
     return known
 
 
-def hear(hub: Hub, known: Known, beat: Heartbeat) -> Heard:
+def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
+    """`serial` is of the certificate it was sent with; all hubs learn of it: a root is kept while used."""
     record = known.record
     if beat.incarnation != record.incarnation:
         raise NotAMember(f"cluster {record.id} has joined again since; this is a report of a former life")
@@ -40,6 +42,10 @@ def hear(hub: Hub, known: Known, beat: Heartbeat) -> Heard:
         raise TooLarge("the heartbeat is too large", hint=f"{_MOST_SECTIONS} sections, {_LARGEST} bytes at most")
     misses_some = not beat.whole and (beat.answered > known.number or not known.sections)
     sections = {name: (beat.number, bytes(body)) for name, body in beat.sections.items() if len(name) <= 63}
+    shown = b'"%s"' % serial.encode()
+    sections.pop(CERTIFICATE, None)
+    if serial and (beat.whole or known.sections) and known.sections.get(CERTIFICATE, (0, b""))[1] != shown:
+        sections[CERTIFICATE] = (beat.number, shown)
     reports = tuple(
         (one.number, Note(record.id, one.kind[:32], one.detail[:_LONGEST], one.at))
         for one in beat.reports[:_MOST_REPORTS]

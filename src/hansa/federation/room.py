@@ -9,6 +9,7 @@ from hansa.federation.hub_clock import HubClock
 from hansa.federation.inventory import Inventory
 from hansa.federation.ports import Clusters, Leases
 from hansa.federation.registry import Registry
+from hansa.federation.trust import Trust
 from hansa.federation.waking import Waking
 from hansa.kernel.hub import HubSettings
 from hansa.messages.members import Setting
@@ -24,6 +25,7 @@ class Hub:
     registry: Registry
     clusters: Clusters
     leases: Leases
+    trust: Trust
     attention: Attention
     limits: Callable[[], Limits]  # how often clusters report, and how long they may be silent
     directory: Directory = field(default_factory=Directory)

@@ -20,7 +20,7 @@ class HubSettings(_Group):
     """The port for managers; 0 takes a free one."""
     members_url: str = ""
     """What managers are told to call, e.g. the load balancer in front of several hubs; empty is the address above."""
-    trust_domain: str = Field("hansa", pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+    trust_domain: str = Field("hansa", max_length=59, pattern=r"^[a-z0-9]+(-+[a-z0-9]+)*(\.[a-z0-9]+(-+[a-z0-9]+)*)*$")
     """The SPIFFE trust domain: certificates name clusters spiffe://<trust domain>/cluster/<id>. Never change it."""
     key_file: Path | None = None
     """The key that seals the hub's secrets; empty is `<data>/hub.key`. All hubs of one database need the same."""
@@ -32,6 +32,9 @@ class HubSettings(_Group):
     """Missed heartbeats until a cluster is unreachable; nothing new is placed there."""
     certificate_hours: float = Field(24.0, gt=0)
     """Life of a cluster's certificate; it is renewed after half of it. Shorter limits what a stolen one is good for."""
+    return_days: float = Field(14.0, ge=0)
+    """How long after the end of its certificate a cluster that was away may still renew it by itself; then it needs a
+    new token. Longer forgives longer outages, and gives a stolen key more time."""
     root_days: float = Field(365.0, gt=0)
     """Life of a root; a new one is made in time, and `hansa hub rotate-root` makes one at once."""
     lease_seconds: float = Field(5.0, ge=1.0)

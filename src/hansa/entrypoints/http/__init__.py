@@ -16,12 +16,14 @@ from hansa import bootstrap
 from hansa.entrypoints import hub_loops, loops, telemetry
 from hansa.entrypoints.http import app as application
 from hansa.entrypoints.http.hub import app as hub_application
+from hansa.entrypoints.http.hub.tls import MembersProtocol, MembersTls
 from hansa.entrypoints.http.protocol import Protocol
 from hansa.kernel.errors import HansaError, Kind
 from hansa.settings import Settings
 
 _log = structlog.get_logger("hansa")
 _GRACE = 5  # seconds for answers under way when the manager stops
+_KEEP, _KEEP_MEMBERS = 30, 75  # seconds an idle connection stays; members report every few, and handshakes are dear
 
 
 def serve(settings: Settings) -> None:
@@ -95,15 +97,16 @@ def _prepare(data: Path) -> None:
         ) from None
 
 
-def _server(api: FastAPI, protocol: type[asyncio.Protocol] = Protocol) -> _Server:
+def _server(api: FastAPI, tls: MembersTls | None = None) -> _Server:
     config = uvicorn.Config(
         api,
         log_config=None,
         access_log=False,
-        http=protocol,
+        http=Protocol if tls is None else MembersProtocol,
         ws="websockets-sansio",
         timeout_graceful_shutdown=_GRACE,
-        timeout_keep_alive=30,
+        timeout_keep_alive=_KEEP if tls is None else _KEEP_MEMBERS,
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls.context,
         server_header=False,
         proxy_headers=False,
     )
@@ -117,11 +120,13 @@ async def _serve(settings: Settings) -> None:
         # ports first: a taken one costs nothing yet
         manager = _listening(settings.http.host, settings.http.port) if settings.role != "hub" else []
         people = _listening(settings.hub.host, settings.hub.port) if settings.role != "manager" else []
+        members = _listening(settings.hub.members_host, settings.hub.members_port) if people else []
         if people:
             hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
             await parts.enter_async_context(hub_loops.running(hub))
             servers.append((_server(hub_application.people(hub)), people))
-            _log.info("hub", host=settings.hub.host, port=_port(people))
+            servers.append((_server(hub_application.members(hub), MembersTls(hub.hub)), members))
+            _log.info("hub", host=settings.hub.host, port=_port(people), members_port=_port(members))
         if manager:
             app = await parts.enter_async_context(bootstrap.opened(settings))
             await parts.enter_async_context(loops.running(app))

@@ -16,15 +16,17 @@ from hansa.identity.authority.reading import (
     presented,
     presented_in,
 )
-from hansa.identity.authority.requests import BadRequest, Requested, key_digest, new_request, public_key
+from hansa.identity.authority.requests import BadRequest, PublicKey, Requested, key_digest, new_request, public_key
 from hansa.identity.authority.roots import Root, cross_sign, new_root, root_id
-from hansa.identity.authority.signing import Issued, sign_cluster, sign_hub
+from hansa.identity.authority.signing import CLOCKS_DIFFER, Issued, sign_cluster, sign_hub
 
 __all__ = [
+    "CLOCKS_DIFFER",
     "BadRequest",
     "Issued",
     "NotACluster",
     "Presented",
+    "PublicKey",
     "Requested",
     "Root",
     "cluster_uri",

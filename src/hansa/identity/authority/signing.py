@@ -13,7 +13,7 @@ from hansa.identity.authority import names
 from hansa.identity.authority.requests import PublicKey
 from hansa.identity.authority.roots import EARLIER, Root, moment, pem, signer
 
-_CLOCKS_DIFFER = 300.0  # seconds
+CLOCKS_DIFFER = 300.0  # seconds
 _RANDOM_BYTES = 16
 
 
@@ -36,7 +36,7 @@ def sign_cluster(root: Root, key: PublicKey, *, trust_domain: str, cluster: str,
         trust_domain=trust_domain,
         alternatives=[x509.UniformResourceIdentifier(uri)],
         purpose=ExtendedKeyUsageOID.CLIENT_AUTH,
-        since=now - _CLOCKS_DIFFER,
+        since=now - CLOCKS_DIFFER,
         until=now + seconds,
     )
 

@@ -14,12 +14,12 @@ from hansa import __version__
 from hansa.bootstrap import HubApp
 from hansa.entrypoints.http import document, problems
 from hansa.entrypoints.http.door import Door
-from hansa.entrypoints.http.hub import backups, clusters, probes
+from hansa.entrypoints.http.hub import backups, clusters, joining, probes, trust
 from hansa.entrypoints.http.openapi import answers
 from hansa.kernel.errors import HansaError
 
-_PEOPLE: tuple[ModuleType, ...] = (probes, clusters, backups)
-_MEMBERS: tuple[ModuleType, ...] = ()
+_PEOPLE: tuple[ModuleType, ...] = (probes, clusters, backups, trust)
+_MEMBERS: tuple[ModuleType, ...] = (joining,)
 
 _ABOUT = """The hub of a Hansa federation: which clusters belong to it, how they are, and what they all should know.
 

@@ -1,0 +1,103 @@
+"""How do members and the hub know each other on the wire? The members' listener, and who is behind a request.
+
+Certificates and roots change while connections come in: each handshake takes the newest, by the callback that TLS has
+for choosing a certificate. OpenSSL then also verifies the client's certificate by the roots of that newest context
+(a test looks at this). Connections that are there already go on; what they may still do is asked for every request.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+import structlog
+from fastapi import Depends, Request
+
+from hansa.bootstrap import HubApp
+from hansa.entrypoints.http.protocol import Protocol
+from hansa.federation import Hub, Known, standing
+from hansa.federation.errors import NotAMember
+from hansa.identity import authority
+
+_log = structlog.get_logger("hansa.hub")
+_HOUR = 3600.0
+_EXTENSION = "hansa.certificate"
+
+
+class MembersTls:
+    """What a handshake begins with: the hub's certificate and the roots, made anew when they change or grow old."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._version = 0
+        self._renew_at = 0.0
+        self._newest = self._make()
+        self.context = self._make()
+        self.context.sni_callback = self._choose
+
+    def _choose(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _base: ssl.SSLContext) -> None:
+        if self._hub.trust.version != self._version or self._hub.clock.now() >= self._renew_at:
+            try:
+                self._newest = self._make()
+            except Exception:  # the former is most likely still good, and no reason to let nobody in
+                _log.exception("the hub's certificate cannot be renewed")
+        connection.context = self._newest
+
+    def _make(self) -> ssl.SSLContext:
+        trust, now = self._hub.trust, self._hub.clock.now()
+        version, life = trust.version, self._hub.settings.certificate_hours * _HOUR
+        issued, key = authority.sign_hub(trust.active, trust_domain=trust.domain, now=now, seconds=life)
+        context = authority.contexts.for_hub(issued.chain, key, trust.roots)
+        self._version, self._renew_at = version, now + (issued.until - now) / 2
+        return context
+
+
+class MembersProtocol(Protocol):
+    """Reads the client's certificate once for each connection, and shows it with every request."""
+
+    _shown: authority.Presented | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        connection = transport.get_extra_info("ssl_object")
+        der = connection.getpeercert(binary_form=True) if connection is not None else None
+        if der:
+            try:
+                self._shown = authority.presented(der)
+            except authority.NotACluster as error:
+                _log.warning("a certificate of ours that names no cluster", error=error.message)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        cast(dict[str, Any], self.scope)["extensions"] = {_EXTENSION: self._shown}
+
+
+def shown_by(request: Request) -> authority.Presented:
+    """The certificate of who asks. Raises `NotAMember` if there is none."""
+    shown = request.scope.get("extensions", {}).get(_EXTENSION)
+    if not isinstance(shown, authority.Presented):
+        raise NotAMember("this is for members, who show their certificate", hint="join first: hansa cluster join")
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Who asks: the cluster, and the certificate it shows."""
+
+    known: Known
+    shown: authority.Presented
+
+
+def _member(*, late: bool) -> Callable[[Request], Any]:
+    async def member_of(request: Request) -> Member:
+        hub = cast(HubApp, request.app.state.hansa).hub
+        shown = shown_by(request)
+        return Member(await standing.member(hub, shown, late=late), shown)
+
+    return member_of
+
+
+MemberDep = Annotated[Member, Depends(_member(late=False))]
+# One whose certificate has run out while it was away: it may renew it, and nothing else.
+LateMemberDep = Annotated[Member, Depends(_member(late=True))]

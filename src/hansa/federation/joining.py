@@ -1,0 +1,207 @@
+"""How does a cluster become a member, stay one, and stop being one by its own will?
+
+A join is two writes: the token is used, the record is written. Whoever holds the key that used a token may ask again
+until the token's time is over, so neither a crash between the two nor a lost answer costs the token.
+"""
+
+from dataclasses import replace
+
+from hansa.federation import acting, describing, syncing, tokens
+from hansa.federation.errors import BadToken, ChangedMeanwhile, ClusterExists, NotAdmitted, NotAMember, WrongState
+from hansa.federation.ports import NOW, ClusterRecord, Note, TokenRecord
+from hansa.federation.registry import Known
+from hansa.federation.room import Hub
+from hansa.identity import Caller, authority
+from hansa.kernel import names
+from hansa.messages.members import Join, Joined, Renew
+
+_TRIES = 5
+_HOUR = 3600.0
+_MOST_SERIALS = 3
+
+
+async def join(hub: Hub, said: Join) -> Joined:
+    async with hub.trust.turns:
+        cluster = names.cluster(said.cluster)
+        token = await tokens.shown(hub, said.token, cluster)
+        key = authority.public_key(said.request)
+        describing.checked(said.facts)
+        mark = authority.key_digest(key)
+        await syncing.learn(hub)
+        if token.used is None:
+            token = await _use(hub, token, said, mark)
+        if (token.used_by, token.used_key) != (cluster, mark):
+            raise BadToken("the token was used already", hint="make a new one: hansa cluster token create")
+        issued = _sign(hub, cluster, key)
+        return _answer(hub, await _enter(hub, token, said, issued), issued)
+
+
+async def _use(hub: Hub, token: TokenRecord, said: Join, mark: str) -> TokenRecord:
+    """The token after one tried to use it: by us, or by whoever was faster."""
+    _may_enter(hub, token, said)
+    life = await hub.clusters.lives(said.cluster) + 1
+    await hub.trust.tokens.use(token.id, cluster=said.cluster, key=mark, life=life)
+    now = await hub.trust.tokens.get(token.id)
+    if now is None or now.used is None:
+        raise BadToken("the token has just been revoked or expired", hint="make a new one: hansa cluster token create")
+    return now
+
+
+def _may_enter(hub: Hub, token: TokenRecord, said: Join) -> None:
+    former = hub.registry.get(said.cluster)
+    if former is not None and former.record.kind == "oscar":
+        raise ClusterExists(
+            f"{said.cluster} is registered as an OSCAR cluster",
+            hint=f"remove that first: hansa cluster remove {said.cluster}",
+        )
+    if former is not None and former.record.state != "left" and token.cluster != said.cluster:
+        raise ClusterExists(
+            f"there is a cluster {said.cluster} in this federation already",
+            hint=f"give this one another cluster.id, or let it take that place with a token made for it: "
+            f"hansa cluster token create --cluster {said.cluster}",
+        )
+    reason = hub.trust.admit(said.facts)
+    if reason is not None:
+        raise NotAdmitted(f"cluster {said.cluster} is not let in: {reason}", hint="ask the federation's admin")
+
+
+async def _enter(hub: Hub, token: TokenRecord, said: Join, issued: authority.Issued) -> Known:
+    for _ in range(_TRIES):
+        former = hub.registry.get(said.cluster)
+        record = former.record if former is not None else None
+        if record is not None and record.incarnation == token.life:
+            # The same join again: its answer got lost, or it came twice.
+            new = replace(
+                record, serials=(*record.serials, issued.serial)[-_MOST_SERIALS:], certificate_until=issued.until
+            )
+            notes: tuple[Note, ...] = ()
+        else:
+            if await hub.clusters.lives(said.cluster) >= token.life:
+                raise BadToken(
+                    f"cluster {said.cluster} was removed, or has joined again, since this token was used",
+                    hint="make a new one: hansa cluster token create",
+                )
+            new = _member(hub, token, said, issued, record)
+            by = f"with token {token.id} of {token.author}"
+            how = "joined" if new.state == "ready" else "asks to join"
+            notes = (Note(said.cluster, "joined", f"{how} {by}"),)
+        written = await hub.clusters.put(new, *notes)
+        if written is not None:
+            return _taken_in(hub, written)
+        await syncing.learn(hub)
+    raise ChangedMeanwhile(f"cluster {said.cluster} is being changed by others", hint="try again")
+
+
+def _member(
+    hub: Hub, token: TokenRecord, said: Join, issued: authority.Issued, former: ClusterRecord | None
+) -> ClusterRecord:
+    now = hub.clock.now()
+    # What an admin said of it stays true of the place; that it was to leave ended with its leaving.
+    cordoned = former is not None and former.wanted == "member" and former.state != "left" and former.cordoned
+    return ClusterRecord(
+        id=said.cluster,
+        kind="hansa",
+        state="ready" if token.approve else "pending",
+        since=now,
+        reason="it has just joined" if token.approve else f"waits to be approved: hansa cluster approve {said.cluster}",
+        incarnation=token.life,
+        joined=now,
+        told=said.facts,
+        overrides=former.overrides if former is not None else {},
+        cordoned=cordoned,
+        serials=(issued.serial,),
+        certificate_until=issued.until,
+        desired=NOW,
+        version=former.version if former is not None else 0,
+    )
+
+
+async def approve(hub: Hub, caller: Caller, cluster: str) -> Known:
+    """Lets one in that waits for it."""
+    acting.require_admin(caller)
+
+    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
+        if record.state == "left":
+            raise WrongState(f"cluster {cluster} has left", hint="join it again with a new token")
+        if record.state != "pending":
+            return record, "", ""
+        reason = f"approved by {caller.name}"
+        return replace(record, state="ready", since=hub.clock.now(), reason=reason, desired=NOW), "approved", reason
+
+    return await acting.change(hub, cluster, decide)
+
+
+async def renew(hub: Hub, shown: authority.Presented, said: Renew) -> Joined:
+    """A new certificate for who has one. The one that was shown stays good, for the answer may get lost."""
+    issued = _sign(hub, shown.cluster, authority.public_key(said.request))
+
+    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
+        if shown.serial not in record.serials:
+            raise NotAMember(
+                f"this certificate of cluster {shown.cluster} is not in use any more",
+                hint="join again with a new token: hansa cluster join",
+            )
+        serials = kept(record.serials, shown.serial, issued.serial)
+        return replace(record, serials=serials, certificate_until=issued.until), "", ""
+
+    return _answer(hub, await acting.change(hub, shown.cluster, decide), issued)
+
+
+def kept(serials: tuple[str, ...], shown: str, new: str) -> tuple[str, ...]:
+    """The certificates a cluster may show after a renewal: the one it showed, whatever became of the answers, and the
+    two newest. Those before the one it showed it has no use for."""
+    later = serials[serials.index(shown) + 1 :]
+    return (shown, *(*later, new)[-(_MOST_SERIALS - 1) :])
+
+
+async def leave(hub: Hub, cluster: str) -> None:
+    """By its own word: its certificates end here."""
+
+    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
+        if record.state == "left":
+            return record, "", ""
+        new = replace(
+            record,
+            state="left",
+            since=hub.clock.now(),
+            reason="it left",
+            cordoned=False,
+            wanted="member",
+            serials=(),
+            certificate_until=None,
+            desired=NOW,
+        )
+        return new, "left", "left the federation"
+
+    await acting.change(hub, cluster, decide)
+
+
+def _sign(hub: Hub, cluster: str, key: authority.PublicKey) -> authority.Issued:
+    return authority.sign_cluster(
+        hub.trust.active,
+        key,
+        trust_domain=hub.trust.domain,
+        cluster=cluster,
+        now=hub.clock.now(),
+        seconds=hub.settings.certificate_hours * _HOUR,
+    )
+
+
+def _taken_in(hub: Hub, record: ClusterRecord) -> Known:
+    hub.removed.discard(record.id)
+    hub.registry.put(record)
+    hub.directory.learn(record)
+    hub.waking.wake(record.id)
+    return acting.get(hub, record.id)
+
+
+def _answer(hub: Hub, known: Known, issued: authority.Issued) -> Joined:
+    return Joined(
+        cluster=known.id,
+        incarnation=known.record.incarnation,
+        state=known.record.state,
+        certificate=issued.chain,
+        roots=hub.trust.roots,
+        trust_domain=hub.trust.domain,
+        heartbeat_every=hub.limits().every,
+    )
