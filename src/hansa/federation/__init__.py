@@ -3,6 +3,7 @@
 from hansa.federation import (
     acting,
     authorities,
+    configuration,
     desired,
     detector,
     errors,
@@ -10,6 +11,7 @@ from hansa.federation import (
     inventory,
     joining,
     judging,
+    learning,
     lifecycle,
     live,
     member,
@@ -20,6 +22,7 @@ from hansa.federation import (
     syncing,
     tokens,
 )
+from hansa.federation.documents import DocumentRecord, Documents, Given, RolloutRecord, Rollouts
 from hansa.federation.duties import Duty
 from hansa.federation.hub_clock import HubClock
 from hansa.federation.join_token import JoinToken
@@ -39,6 +42,7 @@ from hansa.federation.ports import (
 )
 from hansa.federation.registry import Known, Registry, facts_of
 from hansa.federation.room import Hub
+from hansa.federation.shelf import Shelf
 from hansa.federation.trust import Trust
 
 __all__ = [
@@ -47,8 +51,11 @@ __all__ = [
     "Authority",
     "ClusterRecord",
     "Clusters",
+    "DocumentRecord",
+    "Documents",
     "Duty",
     "Fence",
+    "Given",
     "Hub",
     "HubClock",
     "JoinToken",
@@ -57,12 +64,16 @@ __all__ = [
     "News",
     "Note",
     "Registry",
+    "RolloutRecord",
+    "Rollouts",
+    "Shelf",
     "Sighting",
     "TokenRecord",
     "Tokens",
     "Trust",
     "acting",
     "authorities",
+    "configuration",
     "desired",
     "detector",
     "errors",
@@ -71,6 +82,7 @@ __all__ = [
     "inventory",
     "joining",
     "judging",
+    "learning",
     "lifecycle",
     "live",
     "member",

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 
 from hansa.federation.detector import Attention, Limits
 from hansa.federation.directory import Directory
+from hansa.federation.documents import Documents, Rollouts
 from hansa.federation.hub_clock import HubClock
 from hansa.federation.inventory import Inventory
 from hansa.federation.ports import Clusters, Leases
 from hansa.federation.registry import Registry
+from hansa.federation.shelf import Shelf
 from hansa.federation.trust import Trust
 from hansa.federation.waking import Waking
 from hansa.kernel.hub import HubSettings
@@ -26,8 +28,11 @@ class Hub:
     clusters: Clusters
     leases: Leases
     trust: Trust
+    documents: Documents
+    rollouts: Rollouts
     attention: Attention
     limits: Callable[[], Limits]  # how often clusters report, and how long they may be silent
+    shelf: Shelf = field(default_factory=Shelf)
     directory: Directory = field(default_factory=Directory)
     waking: Waking = field(default_factory=Waking)
     removed: set[str] = field(default_factory=set)  # ids that were members once

@@ -91,6 +91,7 @@ class DocumentSummary(Message, frozen=True, kw_only=True):
     created: float
     rollout: RolloutSummary | None
     clusters: dict[str, int]  # by state
+    removed: bool = False  # it is being taken away
 
 
 class Documents(Message, frozen=True, kw_only=True):

@@ -1,0 +1,116 @@
+"""Which version of each document should a cluster have, and what does it make together?
+
+Nothing of this is written down for each cluster: it follows from the newest rollout of each document, so one that joins
+a moment later, or comes back after days, is told the same as its like.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from hansa.federation import live, selectors
+from hansa.federation.documents import DocumentRecord, RolloutRecord
+from hansa.federation.lifecycle import MEMBER
+from hansa.federation.registry import Known
+from hansa.federation.shelf import Shelf
+from hansa.messages.configuration import Scope
+from hansa.messages.members import Setting
+
+# Keys of a selector that change by themselves: configuration that came and went with the load would never settle.
+_RESTLESS = frozenset({"state", "cordoned", "nodes", "nodes_ready", "vms", "services", "jobs_running", "jobs_waiting"})
+_RESTLESS_ENDS = ("_used", "_free")
+_RESTLESS_TOTALS = frozenset({"cpu", "memory", "disk", "gpu"})
+
+
+def is_restless(key: str) -> bool:
+    return key in _RESTLESS or key in _RESTLESS_TOTALS or key.endswith(_RESTLESS_ENDS)
+
+
+def scope_of(record: DocumentRecord) -> Scope:
+    return msgspec.convert(record.body.get("scope", {}), Scope)
+
+
+def settings_of(record: DocumentRecord) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = record.body.get("settings", {})
+    return found
+
+
+def can_be_told(known: Known) -> bool:
+    """Whether there is a manager that takes configuration from its hub. One that does not say what it speaks may."""
+    speaks = known.record.told.speaks
+    return known.record.kind == "hansa" and (not speaks or "desired.v1" in speaks)
+
+
+def is_meant(record: DocumentRecord | None, known: Known) -> bool:
+    """Whether this version says anything to this cluster."""
+    if record is None or record.removed or known.record.kind != "hansa":
+        return False
+    scope: Mapping[str, str] = record.body.get("scope", {})  # as it is: this is asked for every cluster
+    if cluster := scope.get("cluster"):
+        return cluster == known.id
+    return selectors.parse(scope.get("selector", "")).matches(known)
+
+
+def assigned(rollout: RolloutRecord | None, cluster: str) -> int:
+    """The version of the document this cluster should have; 0 is none. Whether that means it is another question."""
+    if rollout is None:
+        return 0
+    if rollout.state == "done" or cluster in rollout.given:
+        return rollout.version
+    return rollout.kept.get(cluster, rollout.former)
+
+
+def wanted(shelf: Shelf, document: str, known: Known) -> int:
+    """As `assigned`, but 0 if that version does not mean it."""
+    version = assigned(shelf.rollout(document), known.id)
+    return version if version and is_meant(shelf.version("config", document, version), known) else 0
+
+
+def base_of(rollout: RolloutRecord | None) -> tuple[int, dict[str, int]]:
+    """What clusters have where the next rollout of the document begins: (what most have, who has another)."""
+    if rollout is None:
+        return 0, {}
+    if rollout.state == "done":
+        return rollout.version, {}
+    others = {**rollout.kept, **dict.fromkeys(rollout.given, rollout.version)}
+    return rollout.former, {cluster: version for cluster, version in others.items() if version != rollout.former}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One document at the version a cluster should have."""
+
+    record: DocumentRecord
+    rank: int  # federation 0, selector 1, cluster 2: later wins
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+
+def parts(shelf: Shelf, known: Known) -> list[Part]:
+    """What is merged for this cluster, in the order in which later ones win."""
+    if known.record.state not in MEMBER or not can_be_told(known):
+        return []
+    return sorted(_parts(shelf, known), key=lambda part: (part.rank, part.name))
+
+
+def _parts(shelf: Shelf, known: Known) -> Iterator[Part]:
+    for rollout in shelf.rollouts():
+        version = assigned(rollout, known.id)
+        record = shelf.version("config", rollout.document, version) if version else None
+        if record is not None and is_meant(record, known):
+            scope = scope_of(record)
+            yield Part(record, 2 if scope.cluster else 1 if scope.selector.strip() else 0)
+
+
+def told(shelf: Shelf, known: Known) -> tuple[dict[str, object], tuple[Setting, ...]]:
+    """The merged tree of settings for a cluster, and the documents it is made of, by name."""
+    flat: dict[str, Any] = {}
+    found = parts(shelf, known)
+    for part in found:
+        flat.update(live.leaves(settings_of(part.record)))
+    documents = (Setting(name=part.name, version=part.record.version) for part in found)
+    return live.grown(flat), tuple(sorted(documents, key=lambda one: one.name))
