@@ -36,7 +36,7 @@ async def create(hub: Hub, caller: Caller, asked: NewToken) -> Token:
     )
     whom = f"cluster {asked.cluster}" if asked.cluster else "any cluster"
     await hub.trust.tokens.add(record, Note("", "token", f"token {made.id} for {whom} made, by {caller.name}"))
-    return view(record, made.text)
+    return view(record, made.text, hub.settings.reached_at)
 
 
 async def listed(hub: Hub, caller: Caller) -> Sequence[Token]:
@@ -79,7 +79,7 @@ async def shown(hub: Hub, text: str, cluster: str) -> TokenRecord:
     return found
 
 
-def view(record: TokenRecord, text: str = "") -> Token:
+def view(record: TokenRecord, text: str = "", hub: str = "") -> Token:
     return Token(
         id=record.id,
         expires=record.expires,
@@ -88,4 +88,5 @@ def view(record: TokenRecord, text: str = "") -> Token:
         used_by=record.used_by,
         used=record.used,
         token=text,
+        hub=hub,
     )

@@ -5,6 +5,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to listen at, not to be called
+
+
 class _Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,6 +46,14 @@ class HubSettings(_Group):
     """Seconds between two looks at what other hubs wrote; also how often heartbeats are written down, together."""
     keep_changes: int = Field(10_000, ge=100)
     """How many entries of what happened are kept."""
+
+    @property
+    def reached_at(self) -> str:
+        """What managers call; empty if it cannot be told from the settings, as of a port that is not chosen yet."""
+        if self.members_url or self.members_host in _EVERYWHERE or not self.members_port:
+            return self.members_url
+        host = f"[{self.members_host}]" if ":" in self.members_host else self.members_host
+        return f"https://{host}:{self.members_port}"
 
     @model_validator(mode="after")
     def _in_order(self) -> "HubSettings":

@@ -81,6 +81,7 @@ class Token(Message, frozen=True, kw_only=True):
     used_by: str = ""
     used: float | None = None
     token: str = ""
+    hub: str = ""  # where managers reach the hub; only beside the token itself
 
 
 class NewToken(Request, frozen=True, kw_only=True):
