@@ -4,7 +4,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to listen at, not to be called
 
 
