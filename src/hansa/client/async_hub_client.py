@@ -23,6 +23,9 @@ class AsyncHubClient(AsyncTransport):
     create_token = Awaited(trust.create_token)
     tokens = Awaited(trust.tokens)
     revoke_token = Awaited(trust.revoke_token)
+    authority = Awaited(trust.authority)
+    rotate_root = Awaited(trust.rotate_root)
+    drop_root = Awaited(trust.drop_root)
 
     federation_status = Awaited(knowing.federation_status)
     inventory = Awaited(knowing.inventory)

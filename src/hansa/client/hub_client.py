@@ -23,6 +23,9 @@ class HubClient(SyncTransport):
     create_token = Waiting(trust.create_token)
     tokens = Waiting(trust.tokens)
     revoke_token = Waiting(trust.revoke_token)
+    authority = Waiting(trust.authority)
+    rotate_root = Waiting(trust.rotate_root)
+    drop_root = Waiting(trust.drop_root)
 
     federation_status = Waiting(knowing.federation_status)
     inventory = Waiting(knowing.inventory)

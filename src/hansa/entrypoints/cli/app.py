@@ -10,7 +10,9 @@ from hansa.entrypoints.cli import exits
 from hansa.entrypoints.cli.commands import (
     apply,
     bucket,
+    cluster,
     federation,
+    hub,
     job,
     login,
     profile,
@@ -45,6 +47,8 @@ for _name, _group in (
     ("volume", volume.app),
     ("quota", quota.app),
     ("federation", federation.app),
+    ("cluster", cluster.app),
+    ("hub", hub.app),
 ):
     app.add_typer(_group, name=_name)
 

@@ -34,7 +34,9 @@ _WIDE = 10_000  # a file or pipe has no edge: never wrap or cut there
 _STYLE = {
     "ready": "green", "succeeded": "green", "running": "cyan", "ok": "green", "created": "green",
     "updated": "green", "pending": "yellow", "suspended": "yellow", "degraded": "yellow", "failed": "red",
-    "notready": "red", "unavailable": "dim", "stopped": "dim",
+    "notready": "red", "unavailable": "dim", "stopped": "dim", "unreachable": "red", "draining": "yellow",
+    "leaving": "yellow", "left": "dim", "in-sync": "green", "waiting": "yellow", "out-of-reach": "dim",
+    "soaking": "cyan", "paused": "yellow", "done": "green", "rolled-back": "yellow",
 }  # fmt: skip
 
 
