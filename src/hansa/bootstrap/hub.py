@@ -21,6 +21,7 @@ from hansa.federation import (
     Trust,
     configuration,
     detector,
+    history,
     learning,
     outsiders,
     rotation,
@@ -124,6 +125,7 @@ async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
             vault=vault,
             outsiders=_Outsiders(driver, hub.CredentialStore(database, vault)),
         )
+        app.works.append(("history", history.EVERY, partial(history.take, app.hub)))
         app.works.append(("probes", given.hub.heartbeat_every, partial(outsiders.probe_all, app.hub, app.outsiders)))
         _tell(app)
         app.works += [
@@ -148,6 +150,7 @@ def _room(given: Settings, database: Database, vault: Vault) -> Hub:
         registry=Registry(),
         clusters=hub.ClusterStore(database, ident),
         leases=hub.LeaseStore(database, ident),
+        samples=hub.SampleStore(database),
         trust=Trust(asked.trust_domain, hub.AuthorityStore(database, vault), hub.TokenStore(database)),
         documents=hub.DocumentStore(database),
         rollouts=hub.RolloutStore(database),

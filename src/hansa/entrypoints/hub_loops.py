@@ -9,7 +9,7 @@ import structlog
 
 from hansa.bootstrap import HubApp, Work
 from hansa.entrypoints.loops import supervised
-from hansa.federation import Duty, Fence, errors, judging, syncing
+from hansa.federation import Duty, Fence, errors, health, judging, syncing
 from hansa.kernel.errors import Temporary
 
 _log = structlog.get_logger("hansa.hub")
@@ -49,7 +49,10 @@ async def running(app: HubApp) -> AsyncIterator[None]:
         *app.works,
     ]
     duties = {name: Duty(hub.leases, name, hub.settings.lease_seconds) for name, _, _ in works}
-    loops: dict[str, Callable[[], Awaitable[None]]] = {"sync": lambda: syncing.keep(hub)}
+    loops: dict[str, Callable[[], Awaitable[None]]] = {
+        "sync": lambda: syncing.keep(hub),
+        "holders": lambda: health.keep_holders(hub),
+    }
     for name, every, do in works:
         loops[name] = _loop(duties[name], every, do)
     tasks = [asyncio.create_task(supervised(name, work), name=f"hub loop {name}") for name, work in loops.items()]

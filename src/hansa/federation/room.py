@@ -1,6 +1,6 @@
 """The hub's room: everything its actions work with."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from hansa.federation.detector import Attention, Limits
@@ -8,9 +8,14 @@ from hansa.federation.directory import Directory
 from hansa.federation.documents import Documents, Rollouts
 from hansa.federation.hub_clock import HubClock
 from hansa.federation.inventory import Inventory
+from hansa.federation.lag import Lag
+from hansa.federation.links import Links
 from hansa.federation.ports import Clusters, Leases
+from hansa.federation.recent import Recent
 from hansa.federation.registry import Registry
+from hansa.federation.samples import Samples
 from hansa.federation.shelf import Shelf
+from hansa.federation.streams import Streams
 from hansa.federation.trust import Trust
 from hansa.federation.waking import Waking
 from hansa.kernel.hub import HubSettings
@@ -27,6 +32,7 @@ class Hub:
     registry: Registry
     clusters: Clusters
     leases: Leases
+    samples: Samples
     trust: Trust
     documents: Documents
     rollouts: Rollouts
@@ -43,10 +49,20 @@ class Hub:
     roots: Callable[[], tuple[str, int]] = lambda: ("", 0)  # PEM, and the version since when
     renew: Callable[[str], bool] = lambda _: False  # must this cluster get a new certificate now?
 
-    inventory: Inventory = field(init=False)  # what all have, ready to be told
+    # What is made of the registry, and follows it.
+    inventory: Inventory = field(init=False)
+    links: Links = field(init=False)
+    lag: Lag = field(init=False)
+    recent: Recent = field(default_factory=Recent)
+    streams: Streams = field(init=False)
+    holders: Mapping[str, str] = field(default_factory=dict)  # periodic work and which hub does it, a moment ago
+    sampled: int = 0  # the last minute whose sample is taken
 
     def __post_init__(self) -> None:
         self.inventory = Inventory(self.registry)
+        self.links = Links(self.registry)
+        self.lag = Lag(self.registry, self.clock.now)
+        self.streams = Streams(self.registry, self.inventory, self.recent, lambda: (self.clock.now(), self.age))
 
     @property
     def age(self) -> float:

@@ -25,8 +25,8 @@ async def once(hub: Hub) -> None:
 
 async def learn(hub: Hub) -> None:
     first = hub.registry.learned is None
-    asked = time.monotonic()
-    news = await hub.clusters.news(hub.registry.version)
+    asked, after = time.monotonic(), hub.registry.version
+    news = await hub.clusters.news(after)
     hub.clock.learn(news.now, (asked + time.monotonic()) / 2)
     # First, so that whoever is woken below is told the newest; if it fails, all of this news comes again.
     if news.others:
@@ -45,6 +45,8 @@ async def learn(hub: Hub) -> None:
         hub.waking.wake(cluster)
     if first:
         hub.directory.begin(news.version)
+    # news for who knows nothing tells no changes
+    hub.recent.learn(news.changes if after else (await hub.clusters.changes(most=100))[::-1])
 
 
 async def keep(hub: Hub) -> None:

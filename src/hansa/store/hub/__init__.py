@@ -6,6 +6,7 @@ from hansa.store.hub.credentials import CredentialStore
 from hansa.store.hub.documents import DocumentStore
 from hansa.store.hub.leases import LeaseStore
 from hansa.store.hub.rollouts import RolloutStore
+from hansa.store.hub.samples import SampleStore
 from hansa.store.hub.tokens import TokenStore
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "DocumentStore",
     "LeaseStore",
     "RolloutStore",
+    "SampleStore",
     "TokenStore",
 ]
