@@ -12,6 +12,7 @@ from hansa.entrypoints.cli.commands import (
     bucket,
     cluster,
     federation,
+    federation_status,
     hub,
     job,
     login,
@@ -20,6 +21,7 @@ from hansa.entrypoints.cli.commands import (
     server,
     service,
     status,
+    top,
     volume,
 )
 from hansa.entrypoints.cli.commands import run as run_command
@@ -37,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (server, login, apply, run_command, status):
+for _module in (server, login, apply, run_command, status, federation_status, top):
     _module.register(app)
 for _name, _group in (
     ("profile", profile.app),

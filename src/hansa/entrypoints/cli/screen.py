@@ -51,6 +51,11 @@ def plain(value: Any) -> str:
     return _CONTROL.sub("�", str(value)).replace("\n", " ")
 
 
+def style_of(word: str) -> str:
+    """The colour of a state; none is needed to read it."""
+    return _STYLE.get(word.lower(), "")
+
+
 def _console(stream: IO[str]) -> Console:
     terminal = stream.isatty()
     colour = terminal and not os.environ.get("NO_COLOR")
@@ -72,6 +77,11 @@ class Screen:
         self._err = _console(sys.stderr)
 
     @property
+    def live(self) -> Console | None:
+        """Where a picture can move: stdout, if it is a terminal and no machine reads it."""
+        return self._out if self._out.is_terminal and not self.as_json else None
+
+    @property
     def interactive(self) -> bool:
         """A person sits there: stderr is a terminal and no machine output was asked for."""
         return sys.stderr.isatty() and not self.as_json
@@ -80,6 +90,12 @@ class Screen:
         """The machine's answer; only with `--json`."""
         if self.as_json:
             sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+            sys.stdout.flush()
+
+    def record(self, value: Any) -> None:
+        """One of many documents, a line each; only with `--json`."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
             sys.stdout.flush()
 
     def line(self, text: str) -> None:
@@ -107,7 +123,7 @@ class Screen:
         for column in columns:
             table.add_column(Text(column.upper()), overflow="fold")
         for row in cells:
-            table.add_row(*(Text(cell, style=_STYLE.get(cell.lower(), "")) for cell in row))
+            table.add_row(*(Text(cell, style=style_of(cell)) for cell in row))
         self._out.print(table)
 
     def _aligned(self, rows: list[list[str]]) -> None:
@@ -131,7 +147,7 @@ class Screen:
         table.add_column(style="bold")
         table.add_column(overflow="fold")
         for name, text in told:
-            table.add_row(Text(name), Text(text, style=_STYLE.get(text.lower(), "")))
+            table.add_row(Text(name), Text(text, style=style_of(text)))
         self._out.print(table)
 
     def raw(self, content: bytes) -> None:
