@@ -138,3 +138,18 @@ async def test_every_release_is_told() -> None:
     admission.try_hold("a", cores(1))
     admission.release("a")
     assert told == [2000]
+
+
+async def test_a_larger_cluster_calls_up_who_waits_and_a_smaller_one_takes_nothing_away() -> None:
+    admission = opened(cpu=1000)
+    assert admission.try_hold("a", cores(1))
+    waiting = asyncio.create_task(admission.wait_for("b", cores(1), timeout=5))
+    await turn()
+    admission.resize(2000, 10**9)
+    assert await waiting
+    admission.resize(500, 10**9)
+    assert admission.ledger.promised == cores(2)
+    admission.release("a")
+    assert not admission.try_hold("c", cores(0.1))
+    admission.release("b")
+    assert admission.try_hold("c", cores(0.1))

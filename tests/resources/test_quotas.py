@@ -62,3 +62,15 @@ async def test_odd_users_are_refused(database: Database, uid: str) -> None:
         await quotas.change(uid, QuotaChange(cpu="1"))
     with pytest.raises(Invalid):
         await quotas.report(uid)
+
+
+async def test_other_defaults_reach_everybody_and_leave_what_was_set_for_one(database: Database) -> None:
+    quotas = Quotas(QuotaStore(database), QuotaSettings())
+    await quotas.change("alice", QuotaChange(cpu="4"))
+    quotas.adopt(QuotaSettings(cpu="1", memory="8Gi"))
+    assert (quotas.cpu_limit("alice"), quotas.memory_limit("alice")) == (4000, 8 * 2**30)
+    assert (quotas.cpu_limit("bob"), quotas.memory_limit("bob")) == (1000, 8 * 2**30)
+    quotas.adopt(QuotaSettings(enforce=False))
+    assert quotas.enforced("bob") is None
+    quotas.adopt(QuotaSettings())
+    assert (quotas.cpu_limit("alice"), quotas.cpu_limit("bob")) == (4000, 2000)

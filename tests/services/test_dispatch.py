@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hansa.kernel.clock import SystemClock
@@ -35,13 +36,17 @@ def order_for(one: Job) -> RunOrder:
 
 
 @asynccontextmanager
-async def dispatching(folder: Path, host: Host) -> AsyncIterator[tuple[Dispatcher, JobStore, Database, Admission]]:
+async def dispatching(
+    folder: Path, host: Host, permitted: Callable[[Waiting], bool] = lambda one: True
+) -> AsyncIterator[tuple[Dispatcher, JobStore, Database, Admission]]:
     engine = make_engine(sqlite_url(folder))
     schema.upgrade(engine)
     database = Database(engine, patience=0.3)
     database.start()
     jobs, admission = JobStore(database), Admission(Ledger(1000, 2**30))
-    dispatcher = Dispatcher(jobs, host, admission, order_for, lambda *_: True, SystemClock(), most_attempts=3)
+    dispatcher = Dispatcher(
+        jobs, host, admission, order_for, lambda *_: True, SystemClock(), most_attempts=3, permitted=permitted
+    )
     working = asyncio.create_task(dispatcher.work())
     try:
         yield dispatcher, jobs, database, admission
@@ -105,3 +110,32 @@ async def test_what_never_fits_does_not_wait_to_hear_it(tmp_path: Path) -> None:
         ended = await status_of(jobs, "giant", Status.FAILED)
         assert "never run here" in ended.reason
         assert await status_of(jobs, "waiter", Status.PENDING)
+
+
+async def test_a_cluster_that_grows_starts_what_waited_and_one_that_shrinks_keeps_what_runs(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(60)) as (dispatcher, jobs, _, admission):
+        for one in (job("first", 900), job("second", 900), job("third", 900)):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "first", Status.RUNNING)
+        admission.resize(2000, 2**30)
+        dispatcher.resized()
+        await status_of(jobs, "second", Status.RUNNING)
+        admission.resize(950, 2**30)
+        dispatcher.resized()
+        assert [one.name for one in dispatcher.lined_up()] == ["third"]
+        assert dispatcher.running == 2
+        assert not dispatcher.fits_now(1, 1)
+
+
+async def test_what_is_not_permitted_waits_and_holds_up_nobody_else(tmp_path: Path) -> None:
+    permitted = {"bob"}
+    async with dispatching(tmp_path, Host(), lambda one: one.owner in permitted) as (dispatcher, jobs, _, _):
+        for one in (job("hers"), replace(job("his"), owner="bob")):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "his", Status.SUCCEEDED)
+        assert await status_of(jobs, "hers", Status.PENDING)
+        permitted.add("alice")
+        dispatcher.wake()
+        await status_of(jobs, "hers", Status.SUCCEEDED)

@@ -75,6 +75,13 @@ class Admission:
         for listener in list(self._listeners):
             listener()
 
+    def resize(self, cpu: int, memory: int) -> None:
+        """The cluster has more now, or less. What is held stays held; nothing new starts before it fits."""
+        self.ledger.cpu, self.ledger.memory = cpu, memory
+        self._call_up()
+        for listener in list(self._listeners):
+            listener()
+
     def withdraw(self, name: str) -> None:
         """Gives up a place in the line; what is held stays held."""
         if self._line.pop(name, None) is not None:

@@ -68,6 +68,12 @@ class Quotas:
     async def load(self) -> None:
         self._own = {uid: self._default.changed(json.loads(text)) for uid, text in (await self._records.all()).items()}
 
+    def adopt(self, settings: QuotaSettings) -> None:
+        """Other defaults, at once, for everybody; what was set for one user stays as it was set."""
+        former, fresh = self._default, Limits.of(settings)
+        self._own = {uid: fresh.changed(limits.difference(former)) for uid, limits in self._own.items()}
+        self._default, self._enforce = fresh, settings.enforce
+
     def limits(self, uid: str) -> Limits:
         return self._own.get(uid, self._default)
 

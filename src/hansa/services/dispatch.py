@@ -45,6 +45,7 @@ class Dispatcher:
         on_change: Callable[[Job, Outcome | None], None] = lambda job, outcome: None,
         delegable: Callable[[str], bool] = lambda service: False,
         on_stuck: Callable[[], None] = lambda: None,
+        permitted: Callable[[Waiting], bool] = lambda waiting: True,
     ) -> None:
         self._jobs = jobs
         self._host = host
@@ -56,6 +57,7 @@ class Dispatcher:
         self._on_change = on_change
         self._delegable = delegable
         self._on_stuck = on_stuck
+        self._permitted = permitted
         self._queue = Queue()
         self._hopeless: list[Waiting] = []  # too large for this cluster; they need not wait to hear it
         self._look_again = False
@@ -81,6 +83,10 @@ class Dispatcher:
     def pending(self) -> list[Waiting]:
         """What waits here, in order, without what is being offered elsewhere."""
         return self._queue.snapshot()
+
+    def lined_up(self) -> list[Waiting]:
+        """What waits here, in order, with what is being offered elsewhere."""
+        return self._queue.everything()
 
     def gone(self, name: str) -> None:
         """A member has it now."""
@@ -136,6 +142,17 @@ class Dispatcher:
         self._look_again = True
         self._wake.set()
 
+    def wake(self) -> None:
+        """Something may start that might not before."""
+        self._wake.set()
+
+    def resized(self) -> None:
+        """The cluster is larger or smaller now: all that wait take their places anew, in their order."""
+        for waiting in self._queue.everything():
+            self._queue.remove(waiting.name)
+            self.offer(waiting)
+        self._wake.set()
+
     async def work(self) -> None:
         """Until cancelled. Running jobs are ended when this ends; they are found again at the next start."""
         if self._interrupted:
@@ -170,7 +187,8 @@ class Dispatcher:
         self._admission.release(name)
 
     def _may_start(self, waiting: Waiting) -> bool:
-        return self._within_quota(waiting.owner, self.used_by(waiting.owner), Needs(waiting.cpu, waiting.memory))
+        needs = Needs(waiting.cpu, waiting.memory)
+        return self._permitted(waiting) and self._within_quota(waiting.owner, self.used_by(waiting.owner), needs)
 
     def _hold(self, waiting: Waiting) -> bool:
         if not self._admission.try_hold(waiting.name, Needs(waiting.cpu, waiting.memory)):

@@ -68,11 +68,15 @@ class Queue:
     def is_paused(self, name: str) -> bool:
         return name in self._paused
 
+    def everything(self) -> list[Waiting]:
+        """All that wait, in order."""
+        found = [one for line in (*self._lines.values(), self._elsewhere) for one in line.values()]
+        found.sort(key=lambda waiting: self._tickets[waiting.name])
+        return found
+
     def snapshot(self) -> list[Waiting]:
         """All that wait and are not paused, in order."""
-        everything = [one for line in (*self._lines.values(), self._elsewhere) for one in line.values()]
-        everything.sort(key=lambda waiting: self._tickets[waiting.name])
-        return [waiting for waiting in everything if waiting.name not in self._paused]
+        return [waiting for waiting in self.everything() if waiting.name not in self._paused]
 
     def take(self, within_quota: Callable[[Waiting], bool], hold: Callable[[Waiting], bool]) -> Waiting | None:
         """The next job to start, already held, or None if nothing can start now."""

@@ -78,6 +78,14 @@ class Limits:
     keep_audit: float = 400 * 86_400.0
 
 
+@dataclass(slots=True)
+class Duty:
+    """What the hub asked this cluster for; see `duty.py`."""
+
+    cordoned: bool = False
+    draining: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Room:
     records: Services
@@ -109,6 +117,7 @@ class Room:
     store_keys: Callable[[str, str], Awaitable[Keys]]  # of a service's job and its owner, for the cluster that runs it
     check_store: Callable[[Mapping[str, str]], Awaitable[None]]  # raises if a foreign store cannot be reached
     webhook: "Webhook | None" = None
+    duty: Duty = field(default_factory=Duty)
     spilled: dict[str, "Spilled"] = field(default_factory=dict)  # synchronous runs under way at members
     being_undone: set[str] = field(default_factory=set)  # operations somebody takes back just now
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)

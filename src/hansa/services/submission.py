@@ -11,7 +11,7 @@ from hansa.identity import Caller, access
 from hansa.kernel import names
 from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
 from hansa.resources import Invocation
-from hansa.services import creation, events, orders, validation
+from hansa.services import creation, duty, events, orders, validation
 from hansa.services.delegation import Parcel, receiving
 from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
@@ -106,6 +106,8 @@ async def run(
     """A synchronous run: the answer is the script's output. With a `parcel` another cluster asks; otherwise `spill`
     may have a member answer when there is no room here."""
     record = invocable(room, caller, name)
+    if parcel is not None:
+        duty.require_open(room)
     given = events.interpret(body)
     store = await receiving.origin_store(room, record.service, parcel) if parcel is not None else {}
     if isinstance(given, events.ObjectInput) and given.provider == "default" and not store:

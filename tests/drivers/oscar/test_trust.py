@@ -84,3 +84,32 @@ def test_a_setting_that_is_not_plain_stops_the_start() -> None:
         OscarPeers(FederationSettings(clusters={"visby": KnownCluster(endpoint="https://u:p@visby.example.org")}))
     with pytest.raises(BadSetting, match="allowed_endpoints"):
         OscarPeers(FederationSettings(allowed_endpoints=("visby.example.org",)))
+
+
+def test_the_hub_names_clusters_too_and_the_settings_win() -> None:
+    trust = Trust(FederationSettings(clusters={"riga": KnownCluster(endpoint="https://riga.example.org")}))
+    odd = trust.learn(
+        [
+            peers.Address("visby", "https://visby.example.org/", verify=False),
+            peers.Address("riga", "https://elsewhere.example.org"),
+            peers.Address("odd", "https://user:word@odd.example.org"),
+            peers.Address("none", ""),
+        ]
+    )
+    assert odd == ["odd", "none"]
+    assert trust.address("visby") == peers.Address("visby", "https://visby.example.org", verify=False)
+    assert trust.address("visby", "https://visby.example.org") == trust.address("visby")
+    assert trust.address("riga").endpoint == "https://riga.example.org"
+    assert trust.endpoint_of("visby") == "https://visby.example.org"
+    with pytest.raises(peers.UntrustedCluster):
+        trust.address("visby", "https://elsewhere.example.org")
+    with pytest.raises(peers.UntrustedCluster):
+        trust.address("odd")
+
+
+def test_a_cluster_that_left_is_a_stranger_again() -> None:
+    trust = Trust(FederationSettings())
+    trust.learn([peers.Address("visby", "https://visby.example.org")])
+    trust.learn([])
+    with pytest.raises(peers.UntrustedCluster):
+        trust.address("visby")

@@ -42,10 +42,22 @@ class LocalNode:
         self._jobs = jobs
         self._before = self._now = self._sample()
 
+    def adopt(self, jobs: JobSettings) -> None:
+        """Other shares for jobs."""
+        self._jobs = jobs
+
+    def whole(self) -> resources.Needs:
+        """What this machine has, whatever the settings give to jobs."""
+        return resources.Needs(self._cpu(), self._memory())
+
     def capacity(self) -> resources.Needs:
         """How much jobs may use together: what the settings say, else what there is."""
-        cpu = quantities.millicores(self._jobs.cpu) if self._jobs.cpu else self._cpu()
-        memory = quantities.size(self._jobs.memory) if self._jobs.memory else self._memory() * 9 // 10
+        return self.capacity_with(self._jobs)
+
+    def capacity_with(self, jobs: JobSettings) -> resources.Needs:
+        """How much it would be with these."""
+        cpu = quantities.millicores(jobs.cpu) if jobs.cpu else self._cpu()
+        memory = quantities.size(jobs.memory) if jobs.memory else self._memory() * 9 // 10
         return resources.Needs(cpu, memory)
 
     def look(self) -> resources.Node:

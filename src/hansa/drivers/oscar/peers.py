@@ -4,13 +4,14 @@
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from hansa.drivers.oscar import headers as allowed
 from hansa.drivers.oscar.calls import Line, Question
 from hansa.drivers.oscar.limits import Limits
 from hansa.drivers.oscar.peer import Abilities, OscarPeer
+from hansa.drivers.oscar.pinging import Pinger
 from hansa.drivers.oscar.trust import Trust
 from hansa.kernel.clock import Clock, SystemClock
 from hansa.services import peers
@@ -33,11 +34,20 @@ class OscarPeers:
         self._clock = clock or SystemClock()
         self._line = Line(self._limits)
         self._endpoints = Line(self._limits)  # users' own web servers take no connection from our members
+        self._pinger = Pinger()
         self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)  # as many as trusted addresses
 
     def find(self, cluster_id: str, endpoint: str = "") -> OscarPeer:
         address = self._trust.address(cluster_id, endpoint)
         return OscarPeer(address, self._line, self._limits, self._abilities[address.endpoint], self._clock)
+
+    def know(self, told: Iterable[peers.Address]) -> list[str]:
+        """What the hub says of the federation; see `Trust.learn`."""
+        return self._trust.learn(told)
+
+    async def ping(self, address: peers.Address, timeout: float) -> float:
+        """Seconds until its manager said that it lives. Nothing secret is sent. Raises `PeerUnreachable`."""
+        return await self._pinger.ping(address, timeout)
 
     def endpoint_of(self, cluster_id: str) -> str:
         return self._trust.endpoint_of(cluster_id)
@@ -63,6 +73,7 @@ class OscarPeers:
     async def close(self) -> None:
         await self._line.close()
         await self._endpoints.close()
+        await self._pinger.close()
 
 
 def _origin(url: str) -> str:

@@ -1,7 +1,10 @@
-"""Which clusters may be sent credentials? Those the settings name, at exactly the address they name.
+"""Which clusters may be sent credentials? Those the settings or the hub name, at exactly the address they name.
 
-`OscarPeers.find` asks here; nothing else makes an `Address`.
+`OscarPeers.find` asks here; nothing else makes an `Address`. Where both name a cluster the settings win; one that left
+the federation is a stranger again.
 """
+
+from collections.abc import Iterable
 
 from hansa.drivers.oscar import addresses
 from hansa.services import peers
@@ -12,6 +15,7 @@ class Trust:
     def __init__(self, given: FederationSettings, *, own_id: str = "", own_endpoint: str = "") -> None:
         """`own_endpoint` is how others reach this manager: a member may live in the cluster that is asked."""
         self._known: dict[str, peers.Address] = {}
+        self._told: dict[str, peers.Address] = {}  # by the hub
         for cluster_id, cluster in given.clusters.items():
             endpoint = _checked(cluster.endpoint, f"federation.clusters.{cluster_id}.endpoint")
             self._known[cluster_id] = peers.Address(cluster_id, endpoint, cluster.verify)
@@ -21,14 +25,31 @@ class Trust:
             self._allowed.add(own)
             self._known.setdefault(own_id, peers.Address(own_id, own))
 
+    def learn(self, told: Iterable[peers.Address]) -> list[str]:
+        """All other clusters of the federation, in place of those it had; returns the ids of those whose address is
+        not plain enough to be trusted."""
+        odd: list[str] = []
+        self._told = {}
+        for one in told:
+            endpoint = addresses.normal(one.endpoint)
+            if endpoint and one.cluster_id:
+                self._told[one.cluster_id] = peers.Address(one.cluster_id, endpoint, one.verify)
+            else:
+                odd.append(one.cluster_id)
+        return odd
+
+    def _find(self, cluster_id: str) -> peers.Address | None:
+        return self._known.get(cluster_id) or self._told.get(cluster_id)
+
     def address(self, cluster_id: str, endpoint: str = "") -> peers.Address:
         """Where the cluster is; `endpoint` is what a definition claims. Raises `UntrustedCluster`."""
-        known = self._known.get(cluster_id)
+        known = self._find(cluster_id)
         if not endpoint:
             if known is None or not cluster_id:
                 raise peers.UntrustedCluster(
                     f"this manager knows no cluster {cluster_id[:80]!r}",
-                    hint="its administrator can add it to the setting federation.clusters",
+                    hint="it must join the federation (`hansa cluster join`), or an administrator adds it to the "
+                    "setting federation.clusters",
                 )
             return known
         claimed = addresses.normal(endpoint)
@@ -49,7 +70,7 @@ class Trust:
             )
 
     def endpoint_of(self, cluster_id: str) -> str:
-        known = self._known.get(cluster_id)
+        known = self._find(cluster_id)
         return known.endpoint if known is not None else ""
 
 

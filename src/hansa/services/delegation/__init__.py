@@ -7,6 +7,7 @@
 from hansa.services.delegation.ledger import (
     AT_HOME,
     CALLED_OFF,
+    GIVEN_BACK,
     NOBODY,
     SUPERSEDED,
     Delegation,
@@ -23,6 +24,7 @@ from hansa.services.delegation.probing import Prober
 __all__ = [
     "AT_HOME",
     "CALLED_OFF",
+    "GIVEN_BACK",
     "NOBODY",
     "SUPERSEDED",
     "Candidate",

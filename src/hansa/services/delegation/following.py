@@ -15,7 +15,7 @@ from hansa.kernel.errors import HansaError
 from hansa.services import replicas
 from hansa.services.delegation.ledger import NOBODY, Delegation
 from hansa.services.job import Outcome, Status
-from hansa.services.peers import AwayJob, Credentials, Peer, PeerRefused, PeerUnreachable
+from hansa.services.peers import AwayJob, Credentials, Peer, PeerRefused, PeerUnreachable, UntrustedCluster
 from hansa.services.ports import Waiting
 from hansa.services.room import Room
 
@@ -81,7 +81,11 @@ class Follower:
 
     async def follow(self, delegation: Delegation) -> None:
         room = self.room
-        peer = room.peers.find(delegation.cluster_id, delegation.endpoint)
+        try:
+            peer = room.peers.find(delegation.cluster_id, delegation.endpoint)
+        except UntrustedCluster as error:
+            await self._silent(delegation, error.message)  # it belongs to the federation no more
+            return
         try:
             if delegation.fenced:
                 found = await peer.away_job(delegation.job, delegation.permit)

@@ -19,7 +19,16 @@ from hansa.services.delegation.ledger import NOBODY, Delegation, Phase, new_perm
 from hansa.services.delegation.policies import Candidate, Ranking
 from hansa.services.delegation.probing import WaitFor
 from hansa.services.job import Job, Outcome, Status
-from hansa.services.peers import Credentials, Handover, Peer, PeerHistory, PeerRefused, PeerStatus, PeerUnreachable
+from hansa.services.peers import (
+    Credentials,
+    Handover,
+    Peer,
+    PeerHistory,
+    PeerRefused,
+    PeerStatus,
+    PeerUnreachable,
+    UntrustedCluster,
+)
 from hansa.services.ports import Record, Waiting
 from hansa.services.room import Room
 from hansa.services.service import Member, Service
@@ -55,6 +64,17 @@ class Delegator:
     def wake(self) -> None:
         """Something could not start here just now."""
         self._wake.set()
+
+    def hurry(self) -> None:
+        """Everything that waits is offered now, whenever it last was: this cluster drains."""
+        for name in [name for name, tried in self._tried.items() if not tried.running]:
+            del self._tried[name]
+        self._wake.set()
+
+    def in_vain(self, name: str) -> bool:
+        """Whether it was offered, and nobody took it."""
+        tried = self._tried.get(name)
+        return tried is not None and not tried.running
 
     async def work(self) -> None:
         """Until cancelled."""
@@ -102,6 +122,8 @@ class Delegator:
             _log.exception("delegation failed", job=waiting.name)
         finally:
             self._tried[waiting.name] = _Tried(self.room.clock.now())
+            if self.room.duty.draining:
+                self.room.dispatcher.wake()  # it may start here now, if nobody took it
 
     async def offer(self, waiting: Waiting) -> bool:
         """True if a member has the job now."""
@@ -209,9 +231,13 @@ class Delegator:
                 if await self._to_endpoint(job, member, said):
                     return True
                 continue
+            try:
+                peer = replicas.peer_of(room, record.service, member.cluster_id)
+            except UntrustedCluster as error:
+                said["refused"][member.key] = error.message
+                continue
             epoch += 1
             said["chosen"] = member.key
-            peer = replicas.peer_of(room, record.service, member.cluster_id)
             said["fenced"] = PERMITS in await _abilities(peer)
             fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now())
             if not await room.delegations.claim(fresh):

@@ -15,6 +15,7 @@ AT_HOME = 0  # the epoch of a job that was never given away
 # How runs end that lost their right, at the member: the job itself has not ended by that, and may come back.
 SUPERSEDED = "superseded by another run"
 CALLED_OFF = "its origin ended it"
+GIVEN_BACK = "given back to its origin: this cluster drains"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class Prober:
         self._timeout = timeout
         self._known: dict[str, _Known] = {}
 
+    def adopt(self, *, ttl: float) -> None:
+        """Figures are believed for so long from now on."""
+        self._ttl = ttl
+
     async def look(self, wanted: Sequence[tuple[str, Probe]], wait_for: WaitFor = "most") -> dict[str, Seen]:
         """What is known of each, after `most` of those of which nothing was known have answered, or after `all` that
         are being asked; never longer than the time limit of one."""

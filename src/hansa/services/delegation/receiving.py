@@ -12,8 +12,8 @@ import structlog
 from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.kernel.errors import HansaError
-from hansa.services import replicas, validation
-from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, SUPERSEDED, Delegation, Parcel, Receipt
+from hansa.services import duty, replicas, validation
+from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, GIVEN_BACK, SUPERSEDED, Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, Credentials, PeerRefused, PeerUnreachable
 from hansa.services.ports import Record, Waiting
@@ -64,6 +64,7 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
     before = await room.jobs.get(parcel.job)
     if before is not None:
         _require_same(room, caller, service, before)
+    duty.require_open(room, before)
     never = room.dispatcher.never_fits(*validation.needs(service))
     if never and not any(member.cluster_id not in parcel.path for member in replicas.own_targets(service)):
         raise NeverFits(f"{room.cluster_id} can never run it: {never}")
@@ -79,7 +80,8 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
 def _require_same(room: Room, caller: Caller, service: Service, job: Job) -> None:
     """A new permit replaces the one we know, so only whose job it is may bring it; in a mesh it may come other ways."""
     theirs = caller.kind == "user" and job.owner != caller.uid
-    never_came = room.receipts.get(job.name) is None and job.reason != CALLED_OFF  # which takes its receipt along
+    left_again = (CALLED_OFF, GIVEN_BACK)  # which take its receipt along
+    never_came = room.receipts.get(job.name) is None and job.reason not in left_again
     if job.service != service.name or theirs or never_came:
         raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
 
@@ -165,7 +167,7 @@ async def _ask_origin(room: Room, receipt: Receipt) -> bool:
 
 async def take_up_again(room: Room, job: Job) -> bool:
     """A run that only lost its right starts anew when its origin gives us the job once more."""
-    if not await room.jobs.again(job.name, (SUPERSEDED, CALLED_OFF)):
+    if not await room.jobs.again(job.name, (SUPERSEDED, CALLED_OFF, GIVEN_BACK)):
         return False
     await room.job_host.discard(job.name)
     room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
@@ -195,7 +197,7 @@ async def state(room: Room, job: str, permit: str) -> AwayJob:
     """At the target: how the job is."""
     _receipt(room, job, permit)
     found = await room.jobs.get(job)
-    if found is None:
+    if found is None or found.reason == GIVEN_BACK:
         raise NoSuchDelegation(f"job {job} is not here")
     if await take_up_again(room, found):  # it ended just when it was given to us once more
         return AwayJob(status="Pending")
