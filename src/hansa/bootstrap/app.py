@@ -11,6 +11,7 @@ import structlog
 from hansa import __version__, resources, services, storage
 from hansa.bootstrap.telemetry import Telemetry
 from hansa.drivers import local, s3
+from hansa.federation import member
 from hansa.identity import Caller, SignIn
 from hansa.kernel import errors
 from hansa.kernel.clock import Clock
@@ -46,8 +47,10 @@ class App:
     node: local.LocalNode
     level: local.Level
     database: Database
-    allowed_images: tuple[str, ...]
+    own_images: tuple[str, ...]
     started: float
+    membership: member.Membership = field(init=False)  # put in when the rest stands
+    told_images: tuple[str, ...] | None = None  # by the hub, which wins
     _notes: list[Invocation] = field(default_factory=list)
 
     @property
@@ -77,9 +80,18 @@ class App:
     async def _check_database(self) -> None:
         await self.facts.get(ALLOWED_IMAGES)
 
+    @property
+    def allowed_images(self) -> tuple[str, ...]:
+        return self.own_images if self.told_images is None else self.told_images
+
     async def allow_images(self, images: Sequence[str]) -> None:
+        if self.told_images is not None:
+            raise member.errors.SetByHub(
+                "which images are allowed is set by the hub for this cluster",
+                hint="change images.allowed in the hub's configuration, or take it out there",
+            )
         await self.facts.set(ALLOWED_IMAGES, list(images))
-        self.allowed_images = tuple(images)
+        self.own_images = tuple(images)
 
     async def spill(self, record: Record, order: RunOrder, owner: str) -> Reply | None:
         """A member's answer to a synchronous run, where the service asks for it."""

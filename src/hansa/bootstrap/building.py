@@ -19,6 +19,7 @@ import httpx
 from hansa import resources, services, settings, storage
 from hansa.bootstrap import federating
 from hansa.bootstrap.app import ALLOWED_IMAGES, App, default_provider
+from hansa.bootstrap.applying import limits_of
 from hansa.bootstrap.telemetry import Telemetry
 from hansa.drivers import local, oidc, s3
 from hansa.identity import Basic, SignIn, Vault
@@ -262,6 +263,7 @@ async def _build(ground: _Ground) -> App:
         on_change=_counting(telemetry, clock),
         delegable=delegable,
         on_stuck=lambda: app.delegator.wake(),  # noqa: PLW0108 - the app is made below
+        permitted=lambda waiting: services.duty.may_start(room, waiting, app.delegator.in_vain),
     )
     abroad = federating.federating(given, ground.database, ground.vault, clock, ground.parts)
     delegated_keys = federating.DelegatedKeys(open_store, keeping.people, records)
@@ -281,7 +283,7 @@ async def _build(ground: _Ground) -> App:
         sync_host=engines.sync,
         exposed_host=engines.exposed,
         rules=lambda: services.Rules(app.allowed_images, provider),
-        limits=_limits(given),
+        limits=limits_of(given),
         clock=clock,
         services_namespace=given.cluster.services_namespace,
         groups=tuple(group for issuer in given.oidc.issuers for group in issuer.groups),
@@ -314,7 +316,7 @@ async def _build(ground: _Ground) -> App:
         node=node,
         level=engines.level,
         database=ground.database,
-        allowed_images=tuple(allowed) if allowed is not None else given.images.allowed,
+        own_images=tuple(allowed) if allowed is not None else given.images.allowed,
         started=clock.now(),
     )
     await records.load()
@@ -351,21 +353,6 @@ def _watch(telemetry: Telemetry, app: App) -> None:
     telemetry.services.set_function(lambda: len(app.room.records.all()))
     telemetry.cpu_promised.set_function(lambda: ledger.promised.cpu)
     telemetry.memory_promised.set_function(lambda: ledger.promised.memory)
-
-
-def _limits(given: Settings) -> services.Limits:
-    jobs = given.jobs
-    return services.Limits(
-        time_limit=jobs.time_limit,
-        run_limit=jobs.run_limit,
-        attempts=jobs.attempts,
-        queue_limit=jobs.queue_limit,
-        keep=jobs.keep,
-        page_size=jobs.page_size,
-        hop_limit=given.federation.hop_limit,
-        keep_receipts=given.federation.keep_receipts,
-        keep_audit=given.audit.keep,
-    )
 
 
 def _webhook(given: Settings, notifications: storage.Notifications | None) -> _Webhook | None:

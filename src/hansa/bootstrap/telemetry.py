@@ -18,6 +18,12 @@ class Telemetry:
         self.services = Gauge("hansa_services", "Services of this cluster", registry=self.registry)
         self.cpu_promised = Gauge("hansa_cpu_promised_millicores", "CPU held by runs", registry=self.registry)
         self.memory_promised = Gauge("hansa_memory_promised_bytes", "Memory held by runs", registry=self.registry)
+        self.heartbeats = Counter(
+            "hansa_membership_heartbeats", "Heartbeats sent to the hub", ["outcome"], registry=self.registry
+        )
+        self.hub_silence = Gauge(
+            "hansa_membership_hub_silent_seconds", "Since the hub last answered", registry=self.registry
+        )
 
 
 class HubTelemetry:

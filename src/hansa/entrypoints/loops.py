@@ -11,13 +11,14 @@ import structlog
 
 from hansa.bootstrap import App
 from hansa.kernel.errors import HansaError
-from hansa.services import creation, history, replicas
+from hansa.services import creation, duty, history, replicas
 
 _log = structlog.get_logger("hansa.loops")
 _PURGE_EVERY = 60.0
 _TOKENS_EVERY = 3600.0
 _REPLICAS_EVERY, _OPERATION_EVERY = 5.0, 1.0
 _NOTE_EVERY = 0.5
+_DRAIN_EVERY = 0.5
 _FINISH_EVERY = 10.0
 _BACK_OFF = (0.5, 1.0, 2.0, 5.0, 15.0)
 
@@ -71,6 +72,12 @@ async def running(app: App) -> AsyncIterator[None]:
             await asyncio.sleep(pause)
             waited += pause
 
+    async def drain() -> None:
+        while True:
+            await asyncio.sleep(_DRAIN_EVERY)
+            if app.room.duty.draining:
+                await duty.give_back(app.room)
+
     async def rotate_tokens() -> None:
         while True:
             for service in await app.room.keyring.rotate_due():
@@ -88,6 +95,7 @@ async def running(app: App) -> AsyncIterator[None]:
         "delegated jobs": app.follower.work,
         "replicas": keep_replicas,
         "tokens": rotate_tokens,
+        "drain": drain,
     }
     tasks = [asyncio.create_task(supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:

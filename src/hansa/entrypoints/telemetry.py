@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 
+from hansa.bootstrap import log_level
 from hansa.settings import LogSettings
 
 
@@ -20,22 +21,21 @@ def set_up_logs(settings: LogSettings) -> None:
         if as_text
         else structlog.processors.JSONRenderer()
     )
-    level = getattr(logging, settings.level.upper())
     structlog.configure(
         processors=[
+            log_level.passing,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if not as_text else _unchanged,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),  # `log_level` decides, for it may change
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(
-        stream=sys.stderr, level=max(level, logging.WARNING), format="%(levelname)s %(name)s %(message)s"
-    )
+    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    log_level.set_level(settings.level)
 
 
 def _unchanged(_logger: Any, _name: str, event: Any) -> Any:

@@ -110,8 +110,8 @@ class Cluster(Protocol):
     """The running manager, as far as its hub may know of it and change it."""
 
     def facts(self) -> Facts: ...
-    async def sections(self) -> Mapping[str, Message]:
-        """`totals`, `nodes` and others this manager tells of itself."""
+    async def sections(self) -> Mapping[str, Message | Sequence[Message]]:
+        """`totals`, `nodes`, `facts` and others this manager tells of itself."""
         ...
 
     async def missing(self) -> Sequence[str]:

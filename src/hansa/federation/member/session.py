@@ -184,11 +184,12 @@ class Session:
         return number
 
     async def _sections(self) -> Mapping[str, bytes]:
-        told = dict(await self._cluster.sections())
+        told: dict[str, object] = dict(await self._cluster.sections())
         missing = list(await self._cluster.missing())
         held = self._line.held()
         worry = self._renewal.worry(held, self._clock.now()) if held is not None else ""
-        self._progress = await self._cluster.progress()
+        if self._watch.draining:
+            self._progress = await self._cluster.progress()
         told["health"] = Health(missing=tuple([*missing, worry] if worry else missing))
         told["applied"] = self._watch.applied(self._progress)
         sections = {name: msgspec.json.encode(part) for name, part in told.items()}

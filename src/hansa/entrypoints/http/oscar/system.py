@@ -86,7 +86,7 @@ def _groups(app: App) -> list[str]:
 
 @router.put(
     "/system/config",
-    responses=result(200, list[str]) | answers(400, 401, 403),
+    responses=result(200, list[str]) | answers(400, 401, 403, 409),
     openapi_extra=body_of(ConfigChange, {"allowed_image_repositories": ["ghcr.io/grycap"]}),
 )
 async def change_config(request: Request, app: AppDep, caller: CallerDep) -> Response:
