@@ -69,10 +69,10 @@ class Links:
         return known is None or known.record.state == "unreachable"
 
 
-def disagreements(links: list[Link]) -> list[Disagreement]:
+def disagreements(links: list[Link]) -> tuple[Disagreement, ...]:
     """Pairs of which only one reaches the other: a firewall, or a wrong address, not a dead cluster."""
     up = {(link.source, link.target): link for link in links}
-    found = []
+    found: list[Disagreement] = []
     for (source, target), link in up.items():
         back = up.get((target, source))
         if back is None or not link.up or back.up:
@@ -80,7 +80,7 @@ def disagreements(links: list[Link]) -> list[Disagreement]:
         why = f": {back.reason}" if back.reason else ""
         detail = f"{source} reaches {target}, but {target} does not reach {source}{why}"
         found.append(Disagreement(clusters=(source, target), detail=detail))
-    return found
+    return tuple(found)
 
 
 def _links(source: str, body: bytes) -> tuple[Link, ...]:

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import structlog
@@ -44,11 +44,15 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _until_told(servers: Sequence[tuple[_Server, Sequence[socket.socket]]]) -> None:
-    """Serves until SIGTERM or SIGINT. The handlers stay: a second signal while the parts stop must not cut them
-    short."""
+async def _until_told(
+    servers: Sequence[tuple[_Server, Sequence[socket.socket]]], endings: Sequence[Callable[[], None]]
+) -> None:
+    """Serves until SIGTERM or SIGINT; then `endings` end answers that would go on for ever. The handlers stay: a
+    second signal while the parts stop must not cut them short."""
 
     def stop(number: int) -> None:
+        for end in endings:
+            end()
         for server, _ in servers:
             server.handle_exit(number, None)
 
@@ -116,6 +120,7 @@ def _server(api: FastAPI, tls: MembersTls | None = None) -> _Server:
 async def _serve(settings: Settings) -> None:
     _prepare(settings.data)
     servers: list[tuple[_Server, Sequence[socket.socket]]] = []
+    endings: list[Callable[[], None]] = []
     async with contextlib.AsyncExitStack() as parts:
         # ports first: a taken one costs nothing yet
         manager = _listening(settings.http.host, settings.http.port) if settings.role != "hub" else []
@@ -124,6 +129,7 @@ async def _serve(settings: Settings) -> None:
         if people:
             hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
             await parts.enter_async_context(hub_loops.running(hub))
+            endings.append(hub.hub.streams.close)
             servers.append((_server(hub_application.people(hub)), people))
             servers.append((_server(hub_application.members(hub), MembersTls(hub.hub)), members))
             _log.info("hub", host=settings.hub.host, port=_port(people), members_port=_port(members))
@@ -132,7 +138,7 @@ async def _serve(settings: Settings) -> None:
             await parts.enter_async_context(loops.running(app))
             servers.append((_server(application.make(app)), manager))
             _log.info("manager", cluster=settings.cluster.id, host=settings.http.host, port=_port(manager))
-        await _until_told(servers)
+        await _until_told(servers, endings)
     _log.info("stopped", cluster=settings.cluster.id)
 
 

@@ -16,6 +16,7 @@ HEAD_SECONDS = 10.0
 # reads the answer instead of a broken connection.
 LINGER_BYTES = 64 * 2**20
 LINGER_SECONDS = 10.0
+LET_GO = "hansa.let_go"  # in the scope: ends the connection, whatever still waits to be sent
 
 
 class Protocol(HttpToolsProtocol):
@@ -46,13 +47,14 @@ class Protocol(HttpToolsProtocol):
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
         asked = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
-        if not asked or "/exposed" in self.cycle.scope["path"]:  # a stream without end must learn that nobody listens
+        if not asked or self._is_endless:  # who streams must learn that nobody listens
             return None
         self.cycle.keep_alive = False
         return True
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope[LET_GO] = self.transport.abort  # type: ignore[literal-required]
         self._head = self._head or 0
         self._within(HEAD_SECONDS)
 
@@ -78,6 +80,11 @@ class Protocol(HttpToolsProtocol):
         super().on_response_complete()
         if self._head is None and not self.transport.is_closing():
             self._within(LINGER_SECONDS)
+
+    @property
+    def _is_endless(self) -> bool:
+        path = self.cycle.scope["path"]
+        return "/exposed" in path or path.endswith("/stream")
 
     @property
     def _idle(self) -> bool:
