@@ -228,3 +228,18 @@ async def test_without_the_database_memory_answers_and_nothing_heard_is_lost(hub
     assert known.totals.cpu == 9
     (kept,) = hub.registry.take_unsaved()
     assert (kept.sections["totals"][1], kept.reports[0][1].detail) == (b'{"cpu":9}', "while it was away")
+
+
+async def test_a_cluster_says_something_else_of_itself(hub: Hub) -> None:
+    """After an upgrade, say, or with other settings; what cannot be registered changes nothing."""
+    await join(hub)
+    known = acting.get(hub, "visby")
+    moved = Facts(name="Visby", endpoint="https://moved.example", region="eu")
+    heartbeats.hear(hub, known, beat(hub, sections={"facts": raw(moved)}))
+    await judge(hub)
+    assert known.facts == moved
+    assert [one.kind for one in await hub.clusters.changes(cluster="visby")] == ["facts"]
+    for number, odd in enumerate((Facts(endpoint="https://user:word@visby.example"), ["no facts"]), 2):
+        heartbeats.hear(hub, known, beat(hub, number=number, sections={"facts": raw(odd)}))
+        await judge(hub)
+    assert known.facts == moved

@@ -5,13 +5,16 @@ from typing import TypeVar
 
 import msgspec
 
-from hansa.federation import detector, lifecycle
+from hansa.federation import describing, detector, lifecycle
+from hansa.federation.errors import BadFacts
 from hansa.federation.ports import ClusterRecord, Fence, Note
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
+from hansa.messages.clusters import Facts
 from hansa.messages.members import Applied, Health
 
 _HEALTH, _APPLIED = msgspec.json.Decoder(Health), msgspec.json.Decoder(Applied)
+_FACTS = msgspec.json.Decoder(Facts)
 T = TypeVar("T")
 _WELL, _NOTHING_APPLIED = Health(), Applied()
 
@@ -31,12 +34,27 @@ def liveness_of(hub: Hub, known: Known, now: float) -> detector.Liveness:
 
 def judged(hub: Hub, known: Known, now: float) -> ClusterRecord | None:
     """Its record as it should be, if that is news."""
-    record = known.record
+    record = with_facts(known)
     found = lifecycle.judge(record, liveness_of(hub, known, now), health_of(known), applied_of(known))
     if not lifecycle.is_news(record, found):
-        return None
+        return record if record is not known.record else None
     since = record.since if found.state == record.state else now
     return replace(record, state=found.state, reason=found.reason, since=since)
+
+
+def with_facts(known: Known) -> ClusterRecord:
+    """Its record with what it says of itself now, if that is new and can be registered."""
+    number, body = known.sections.get("facts", (0, b""))
+    if number <= known.facts_read:
+        return known.record
+    try:
+        told = describing.checked(_FACTS.decode(body))
+    except (msgspec.DecodeError, BadFacts):
+        told = known.record.told
+    if told != known.record.told:
+        return replace(known.record, told=told)
+    known.facts_read = number  # only now: the write before may have failed
+    return known.record
 
 
 async def all_clusters(hub: Hub, fence: Fence) -> int:
@@ -49,6 +67,8 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
         if new is None:
             continue
         records.append(new)
+        if new.told != known.record.told:
+            notes.append(Note(new.id, "facts", "it says something else of itself"))
         if new.state != known.record.state:
             notes.append(Note(new.id, "state", f"{known.record.state} -> {new.state}: {new.reason}"))
     if records:

@@ -27,6 +27,7 @@ class Known:
     received: int = 0
     sections: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     totals: Totals = _NOTHING
+    facts_read: int = 0  # the heartbeat whose section `facts` is in the record, or could not be
     gaps: list[float] = field(default_factory=list)  # seconds between its last heartbeats, oldest first
 
     @property
