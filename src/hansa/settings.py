@@ -39,6 +39,11 @@ _CLIENT_VARIABLES = frozenset(
         "HANSA_PASSWORD",
         "HANSA_TOKEN",
         "HANSA_CONFIG",
+        "HANSA_HUB",
+        "HANSA_HUB_USER",
+        "HANSA_HUB_PASSWORD",
+        "HANSA_HUB_TOKEN",
+        "HANSA_HUB_PASSPHRASE",
         "HANSA_PROFILES",
     }
 )

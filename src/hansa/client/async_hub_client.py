@@ -1,8 +1,11 @@
 """The client whose methods are awaited. Every method is described in `calls/`."""
 
-from hansa.client.calls import knowing, membership, trust
+from collections.abc import AsyncGenerator
+
+from hansa.client.calls import knowing, membership, saving, trust
 from hansa.client.faces import Awaited, AwaitedEvents
 from hansa.client.transports import AsyncTransport
+from hansa.messages.inventory import Change
 
 
 class AsyncHubClient(AsyncTransport):
@@ -26,7 +29,22 @@ class AsyncHubClient(AsyncTransport):
     authority = Awaited(trust.authority)
     rotate_root = Awaited(trust.rotate_root)
     drop_root = Awaited(trust.drop_root)
+    backup = Awaited(trust.backup)
+    backup = Awaited(saving.backup)
 
     federation_status = Awaited(knowing.federation_status)
     inventory = Awaited(knowing.inventory)
     watch_inventory = AwaitedEvents(knowing.watch_inventory)
+    inventory_history = Awaited(knowing.inventory_history)
+    cluster_history = Awaited(knowing.cluster_history)
+    allocation = Awaited(knowing.allocation)
+    links = Awaited(knowing.links)
+    changes = Awaited(knowing.changes)
+
+    async def all_changes(self, *, cluster: str = "", page: int = 1000) -> AsyncGenerator[Change, None]:
+        """Everything that happened and is still remembered, newest first, page by page as it is needed."""
+        found = (await self.changes(cluster=cluster, most=page)).changes
+        while found:
+            for one in found:
+                yield one
+            found = (await self.changes(cluster=cluster, most=page, before=found[-1].id)).changes

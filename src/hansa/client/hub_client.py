@@ -1,8 +1,11 @@
 """The client that waits for each answer. Every method is described in `calls/`."""
 
-from hansa.client.calls import knowing, membership, trust
+from collections.abc import Generator
+
+from hansa.client.calls import knowing, membership, saving, trust
 from hansa.client.faces import Listening, Waiting
 from hansa.client.transports import SyncTransport
+from hansa.messages.inventory import Change
 
 
 class HubClient(SyncTransport):
@@ -26,7 +29,21 @@ class HubClient(SyncTransport):
     authority = Waiting(trust.authority)
     rotate_root = Waiting(trust.rotate_root)
     drop_root = Waiting(trust.drop_root)
+    backup = Waiting(trust.backup)
+    backup = Waiting(saving.backup)
 
     federation_status = Waiting(knowing.federation_status)
     inventory = Waiting(knowing.inventory)
     watch_inventory = Listening(knowing.watch_inventory)
+    inventory_history = Waiting(knowing.inventory_history)
+    cluster_history = Waiting(knowing.cluster_history)
+    allocation = Waiting(knowing.allocation)
+    links = Waiting(knowing.links)
+    changes = Waiting(knowing.changes)
+
+    def all_changes(self, *, cluster: str = "", page: int = 1000) -> Generator[Change, None, None]:
+        """Everything that happened and is still remembered, newest first, page by page as it is needed."""
+        found = self.changes(cluster=cluster, most=page).changes
+        while found:
+            yield from found
+            found = self.changes(cluster=cluster, most=page, before=found[-1].id).changes

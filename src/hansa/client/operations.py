@@ -36,7 +36,7 @@ class Request(Generic[T]):
     method: str
     target: str  # path and query
     content: bytes | None
-    answer: Any  # a type msgspec can decode; NoneType is an answer without content
+    answer: Any  # a type msgspec can decode; NoneType is an answer without content, bytes a file
     events: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -59,8 +59,10 @@ class Request(Generic[T]):
 
 
 def _decoded(body: bytes, kind: Any, hub: str) -> Any:
-    if kind is type(None):
-        return None
+    if kind is type(None) or kind is bytes:
+        return None if kind is type(None) else body
+    if kind is bytes:
+        return body  # a file
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""`hansa hub`: the hub itself, such as the roots its members trust."""
+"""`hansa hub`: the hub itself, the roots its members trust, and how it is saved."""
 
 from typing import Annotated
 
@@ -6,10 +6,12 @@ import msgspec
 import typer
 
 from hansa.entrypoints.cli import confirmation, hub_session, moments, options
+from hansa.entrypoints.cli.commands import hub_saving
 from hansa.entrypoints.cli.screen import Screen
 from hansa.messages.trust import AuthorityState
 
-app = typer.Typer(help="The hub itself: its roots of trust.", no_args_is_help=True)
+app = typer.Typer(help="The hub itself: its roots of trust, and how it is saved.", no_args_is_help=True)
+hub_saving.register(app)
 
 
 @app.command()

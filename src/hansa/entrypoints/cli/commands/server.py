@@ -32,12 +32,12 @@ def server(config: Config = None) -> None:
     # Loaded only here: every other command starts without the server's libraries.
     from hansa.entrypoints import http  # noqa: PLC0415
 
-    http.serve(_settings(config))
+    http.serve(load_settings(config))
 
 
 def doctor(config: Config = None, as_json: options.Json = False) -> None:
     """Check what this machine can run."""
-    checks = import_module("hansa.bootstrap").doctor(_settings(config))
+    checks = import_module("hansa.bootstrap").doctor(load_settings(config))
     if inspect.iscoroutine(checks):
         checks = asyncio.run(checks)
     raise typer.Exit(report(list(checks), Screen(as_json=as_json)))
@@ -57,7 +57,8 @@ def report(checks: list[Any], screen: Screen) -> int:
     return 1 if failed else 0
 
 
-def _settings(config: Path | None) -> "Settings":
+def load_settings(config: Path | None) -> "Settings":
+    """The settings a server started here would have."""
     from hansa import settings  # noqa: PLC0415
 
     if config is None and not os.environ.get("HANSA_CONFIG") and _DEFAULT.exists():
