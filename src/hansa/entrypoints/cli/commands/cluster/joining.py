@@ -9,7 +9,7 @@ import typer
 
 from hansa.entrypoints.cli import confirmation, hub_session, moments, options, session
 from hansa.entrypoints.cli.client import Manager, Unexpected
-from hansa.entrypoints.cli.commands.cluster.reading import link_row, state
+from hansa.entrypoints.cli.commands.cluster.reading import LINK_COLUMNS, link_row, state
 from hansa.entrypoints.cli.screen import Screen
 from hansa.messages.membership import JoinHub, Membership
 
@@ -38,7 +38,7 @@ def membership(cluster: options.Cluster = None, as_json: options.Json = False) -
         found = _ask(manager, "GET")
     _print(screen, found)
     if found.links:
-        screen.table(["reaches", "up", "for", "latency", "loss", "why not"], [link_row(one) for one in found.links])
+        screen.table(LINK_COLUMNS, [link_row(one) for one in found.links])
 
 
 def leave(

@@ -8,7 +8,7 @@ import typer
 
 from hansa.entrypoints.cli import figures, hub_session, moments, options
 from hansa.entrypoints.cli.screen import Screen
-from hansa.messages.clusters import Cluster
+from hansa.messages.clusters import Cluster, Link
 from hansa.messages.inventory import Sections
 from hansa.messages.members import LinkSeen, Node, Totals
 
@@ -18,6 +18,7 @@ Selector = Annotated[
         "--selector", "-l", metavar="TERMS", help='Only those it means, such as "region=eu gpu>0 state=ready".'
     ),
 ]
+LINK_COLUMNS = ("reaches", "up", "for", "latency", "loss", "why not")
 _OLD = 5.0  # seconds; a hub is in step with its database twice a second
 
 
@@ -59,9 +60,26 @@ def show(cluster: options.Member, hub: options.Hub = None, as_json: options.Json
         screen.table(
             ["node", "ready", *figures.NODE_COLUMNS], [(one.name, one.ready, *figures.node(one)) for one in nodes]
         )
-    links = section(found, "links", ())
-    if links:
-        screen.table(["reaches", "up", "for", "latency", "loss", "why not"], [link_row(one) for one in links])
+    reached = section(found, "links", ())
+    if reached:
+        screen.table(LINK_COLUMNS, [link_row(one) for one in reached])
+
+
+def links(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Only those of this cluster.")] = "",
+    hub: options.Hub = None,
+    as_json: options.Json = False,
+) -> None:
+    """List how the clusters reach each other, as their managers measured it."""
+    screen = Screen(as_json=as_json)
+    with hub_session.opened(hub) as opened:
+        found = opened.links(cluster=cluster)
+    screen.data(msgspec.to_builtins(found))
+    rows = [(one.source, *link_row(one)) for one in found.links]
+    screen.table(["cluster", *LINK_COLUMNS], rows, empty="no cluster told of any link yet")
+    for one in found.disagreements:
+        screen.warn(f"{' and '.join(one.clusters)}: {one.detail}")
+    warn_of_age(screen, found.age)
 
 
 def facts_of(one: Cluster) -> list[tuple[str, Any]]:
@@ -101,7 +119,7 @@ def section(found: Sections, name: str, default: Any) -> Any:
         return default
 
 
-def link_row(one: LinkSeen) -> tuple[Any, ...]:
+def link_row(one: LinkSeen | Link) -> tuple[Any, ...]:
     latency = f"{one.latency * 1000:.1f} ms" if one.latency is not None else ""
     return one.target, one.up, moments.span(time.time() - one.since), latency, f"{one.loss:.0%}", one.reason
 
@@ -114,3 +132,4 @@ def warn_of_age(screen: Screen, age: float) -> None:
 def register(app: typer.Typer) -> None:
     app.command("ls")(list_clusters)
     app.command()(show)
+    app.command()(links)
