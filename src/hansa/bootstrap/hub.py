@@ -24,6 +24,7 @@ from hansa.federation import (
     history,
     learning,
     outsiders,
+    policies,
     rotation,
     syncing,
     tokens,
@@ -164,6 +165,7 @@ def _tell(app: HubApp) -> None:
     room = app.hub
     room.on_news.append(partial(learning.learn, room))
     room.settings_for = partial(configuration.desired_for, room)
+    room.limits = policies.FederationLimits(room)
     app.works.append(("rollouts", configuration.EVERY, configuration.Driver(room).turn))
 
 

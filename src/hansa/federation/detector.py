@@ -19,6 +19,12 @@ class Limits:
     every: float  # seconds between heartbeats
     suspect_after: int  # missed ones
     dead_after: int
+    asked: float = 0.0  # how often clusters should report from now on, if that is more often than they do yet
+
+    @property
+    def pace(self) -> float:
+        """What clusters are told."""
+        return self.asked or self.every
 
 
 @dataclass(frozen=True, slots=True)

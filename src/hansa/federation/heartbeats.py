@@ -55,7 +55,7 @@ def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
     return Heard(
         number=beat.number,
         desired=desired.generation(hub, record.id),
-        every=hub.limits().every,
+        every=hub.limits().pace,
         whole=misses_some,
         received=known.received,  # reports are acknowledged once they are written down; until then they come again
         state=record.state,

@@ -6,7 +6,7 @@ until the token's time is over, so neither a crash between the two nor a lost an
 
 from dataclasses import replace
 
-from hansa.federation import acting, describing, syncing, tokens
+from hansa.federation import acting, describing, policies, syncing, tokens
 from hansa.federation.errors import BadToken, ChangedMeanwhile, ClusterExists, NotAdmitted, NotAMember, WrongState
 from hansa.federation.ports import NOW, ClusterRecord, Note, TokenRecord
 from hansa.federation.registry import Known
@@ -60,9 +60,9 @@ def _may_enter(hub: Hub, token: TokenRecord, said: Join) -> None:
             hint=f"give this one another cluster.id, or let it take that place with a token made for it: "
             f"hansa cluster token create --cluster {said.cluster}",
         )
-    reason = hub.trust.admit(said.facts)
-    if reason is not None:
-        raise NotAdmitted(f"cluster {said.cluster} is not let in: {reason}", hint="ask the federation's admin")
+    verdict = policies.admit(hub, said.cluster, said.facts, token.approve)
+    if verdict.kind == "refuse":
+        raise NotAdmitted(f"cluster {said.cluster} is not let in: {verdict.reason}", hint="ask the federation's admin")
 
 
 async def _enter(hub: Hub, token: TokenRecord, said: Join, issued: authority.Issued) -> Known:
@@ -96,14 +96,18 @@ def _member(
     hub: Hub, token: TokenRecord, said: Join, issued: authority.Issued, former: ClusterRecord | None
 ) -> ClusterRecord:
     now = hub.clock.now()
+    verdict = policies.admit(hub, said.cluster, said.facts, token.approve)
+    approved = verdict.kind == "approve"
     # What an admin said of it stays true of the place; that it was to leave ended with its leaving.
     cordoned = former is not None and former.wanted == "member" and former.state != "left" and former.cordoned
     return ClusterRecord(
         id=said.cluster,
         kind="hansa",
-        state="ready" if token.approve else "pending",
+        state="ready" if approved else "pending",
         since=now,
-        reason="it has just joined" if token.approve else f"waits to be approved: hansa cluster approve {said.cluster}",
+        reason=f"it has just joined, {verdict.reason}"
+        if approved
+        else f"waits to be approved: hansa cluster approve {said.cluster}",
         incarnation=token.life,
         joined=now,
         told=said.facts,
@@ -203,5 +207,5 @@ def _answer(hub: Hub, known: Known, issued: authority.Issued) -> Joined:
         certificate=issued.chain,
         roots=hub.trust.roots,
         trust_domain=hub.trust.domain,
-        heartbeat_every=hub.limits().every,
+        heartbeat_every=hub.limits().pace,
     )

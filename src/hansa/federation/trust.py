@@ -5,12 +5,10 @@ takes the new ones up with the next handshake.
 """
 
 import asyncio
-from collections.abc import Callable
 
 from hansa.federation.errors import NoAuthority
 from hansa.federation.ports import Authorities, Authority, Tokens
 from hansa.identity import authority
-from hansa.messages.clusters import Facts
 
 _JOINS_AT_ONCE = 8  # anybody may try to join: the database has better things to do than to look up what was made up
 
@@ -22,7 +20,6 @@ class Trust:
         self.tokens = tokens
         self.turns = asyncio.Semaphore(_JOINS_AT_ONCE)
         self.looking = asyncio.Lock()  # who looks for news of an unknown certificate looks for all
-        self.admit: Callable[[Facts], str | None] = lambda _: None  # why such a cluster is not let in
         self.all: tuple[Authority, ...] = ()
         self.version = 0  # of the newest change
         self.roots = ""  # all that are trusted, PEM

@@ -18,15 +18,6 @@ from hansa.federation.shelf import Shelf
 from hansa.messages.configuration import Scope
 from hansa.messages.members import Setting
 
-# Keys of a selector that change by themselves: configuration that came and went with the load would never settle.
-_RESTLESS = frozenset({"state", "cordoned", "nodes", "nodes_ready", "vms", "services", "jobs_running", "jobs_waiting"})
-_RESTLESS_ENDS = ("_used", "_free")
-_RESTLESS_TOTALS = frozenset({"cpu", "memory", "disk", "gpu"})
-
-
-def is_restless(key: str) -> bool:
-    return key in _RESTLESS or key in _RESTLESS_TOTALS or key.endswith(_RESTLESS_ENDS)
-
 
 def scope_of(record: DocumentRecord) -> Scope:
     return msgspec.convert(record.body.get("scope", {}), Scope)

@@ -219,12 +219,8 @@ def _check_scope(hub: Hub, scope: Scope) -> None:
             f"there is no cluster {scope.cluster[:63]!r} in this federation",
             hint=f"did you mean {close[0]}?" if close else "hansa cluster ls",
         )
-    for term in selectors.parse(scope.selector).terms:
-        if assigning.is_restless(term.key):
-            raise BadDocument(
-                f"{term.key} changes by itself, so configuration cannot go by it",
-                hint="select by region, zone, version, abilities or labels (metadata.…)",
-            )
+    why = "configuration would come and go with it"
+    document_rules.check_steady(selectors.parse(scope.selector), why, BadDocument)
 
 
 def _check_stages(stages: Stages) -> None:
