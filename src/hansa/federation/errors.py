@@ -117,6 +117,12 @@ class CertificateExpired(errors.Forbidden):
     code = "federation.certificate-expired"
 
 
+class CertificateRefused(errors.Forbidden):
+    """The hub does not accept the certificate its member shows."""
+
+    code = "federation.certificate-refused"
+
+
 class RotationUnderWay(errors.Conflict):
     """A new root is being introduced already."""
 

@@ -130,8 +130,8 @@ async def _serve(settings: Settings) -> None:
             hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
             await parts.enter_async_context(hub_loops.running(hub))
             endings.append(hub.hub.streams.close)
-            servers.append((_server(hub_application.people(hub)), people))
-            servers.append((_server(hub_application.members(hub), MembersTls(hub.hub)), members))
+            servers.append((_server(hub_application.for_people(hub)), people))
+            servers.append((_server(hub_application.for_members(hub), MembersTls(hub.hub)), members))
             _log.info("hub", host=settings.hub.host, port=_port(people), members_port=_port(members))
         if manager:
             app = await parts.enter_async_context(bootstrap.opened(settings))

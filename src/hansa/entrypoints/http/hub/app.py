@@ -1,4 +1,4 @@
-"""The hub's two applications: `people` answers the API, `members` what managers say and ask over mutual TLS."""
+"""The hub's two applications: one answers people, one what managers say and ask over mutual TLS."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -14,12 +14,12 @@ from hansa import __version__
 from hansa.bootstrap import HubApp
 from hansa.entrypoints.http import document, problems
 from hansa.entrypoints.http.door import Door
-from hansa.entrypoints.http.hub import backups, clusters, inventory, joining, probes, status, trust
+from hansa.entrypoints.http.hub import backups, clusters, inventory, joining, members, probes, status, trust
 from hansa.entrypoints.http.openapi import answers
 from hansa.kernel.errors import HansaError
 
 _PEOPLE: tuple[ModuleType, ...] = (probes, inventory, clusters, status, backups, trust)
-_MEMBERS: tuple[ModuleType, ...] = (joining,)
+_MEMBERS: tuple[ModuleType, ...] = (members, joining)
 
 _ABOUT = """The hub of a Hansa federation: which clusters belong to it, how they are, and what they all should know.
 
@@ -34,7 +34,7 @@ class _Api(FastAPI):
         return self.openapi_schema
 
 
-def people(app: HubApp) -> FastAPI:
+def for_people(app: HubApp) -> FastAPI:
     api = _Api(
         title="Hansa hub",
         version=__version__,
@@ -54,7 +54,7 @@ def people(app: HubApp) -> FastAPI:
     return api
 
 
-def members(app: HubApp) -> FastAPI:
+def for_members(app: HubApp) -> FastAPI:
     """Managers are told what to call by their own version; there is no document of it."""
     api = FastAPI(redirect_slashes=False, docs_url=None, redoc_url=None, openapi_url=None)
     _equip(api, app, _MEMBERS, CollectorRegistry())
