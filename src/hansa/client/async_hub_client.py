@@ -29,7 +29,6 @@ class AsyncHubClient(AsyncTransport):
     authority = Awaited(trust.authority)
     rotate_root = Awaited(trust.rotate_root)
     drop_root = Awaited(trust.drop_root)
-    backup = Awaited(trust.backup)
     backup = Awaited(saving.backup)
 
     federation_status = Awaited(knowing.federation_status)

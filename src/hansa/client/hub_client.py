@@ -29,7 +29,6 @@ class HubClient(SyncTransport):
     authority = Waiting(trust.authority)
     rotate_root = Waiting(trust.rotate_root)
     drop_root = Waiting(trust.drop_root)
-    backup = Waiting(trust.backup)
     backup = Waiting(saving.backup)
 
     federation_status = Waiting(knowing.federation_status)

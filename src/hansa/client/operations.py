@@ -59,10 +59,10 @@ class Request(Generic[T]):
 
 
 def _decoded(body: bytes, kind: Any, hub: str) -> Any:
-    if kind is type(None) or kind is bytes:
-        return None if kind is type(None) else body
+    if kind is type(None):
+        return None
     if kind is bytes:
-        return body  # a file
+        return body
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:

@@ -1,7 +1,6 @@
-"""Who may join, whom everybody trusts, and how that is kept safe: tokens, the hub's authority, its backup."""
+"""Who may join, and whom everybody trusts: tokens to join, and the hub's authority."""
 
 from hansa.client.operations import Call, operation
-from hansa.messages.backups import NewBackup
 from hansa.messages.clusters import NewToken, Token
 from hansa.messages.trust import AuthorityState
 
@@ -40,9 +39,3 @@ def rotate_root() -> Call[AuthorityState]:
 def drop_root(root: str) -> Call[AuthorityState]:
     """Stops trusting a retiring root at once: clusters that still hold certificates of it need new tokens."""
     return Call({"root": root})
-
-
-@operation("POST", "/v1/backup")
-def backup(new: NewBackup) -> Call[bytes]:
-    """The whole hub as one file, its secrets locked with a passphrase. Allow a large one its time with `within`."""
-    return Call(body=new)
