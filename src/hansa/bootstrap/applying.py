@@ -1,7 +1,7 @@
 """How is a setting changed in a manager that runs? All of a tree or nothing of it, on top of the manager's own.
 
-`live.NAMES` says which settings can be told; each is in one row of `ADOPTED`. A row takes the whole new settings and must
-not wait or fail half-way, so that putting everything back is the same as applying what was before.
+`live.NAMES` says which settings can be told; each is in one row of `ADOPTED`. A row takes the whole new settings and
+must not wait or fail half-way, so that putting everything back is the same as applying what was before.
 """
 
 from collections.abc import Callable, Mapping

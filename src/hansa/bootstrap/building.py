@@ -20,6 +20,7 @@ from hansa import resources, services, settings, storage
 from hansa.bootstrap import federating
 from hansa.bootstrap.app import ALLOWED_IMAGES, App, default_provider
 from hansa.bootstrap.applying import limits_of
+from hansa.bootstrap.membership import membership
 from hansa.bootstrap.telemetry import Telemetry
 from hansa.drivers import local, oidc, s3
 from hansa.identity import Basic, SignIn, Vault
@@ -322,6 +323,8 @@ async def _build(ground: _Ground) -> App:
     await records.load()
     await keeping.load()
     await abroad.load()
+    app.membership = membership(app, abroad.peers, ground.data, ground.parts)
+    await app.membership.open()
     await _take_up(room)
     await _clear_work(room, ground.data / "work")
     _watch(telemetry, app)

@@ -13,7 +13,7 @@ from hansa import __version__, services
 from hansa.bootstrap import federating
 from hansa.bootstrap.app import App
 from hansa.bootstrap.applying import Applying
-from hansa.drivers import oscar
+from hansa.drivers import hub, oscar
 from hansa.federation import member
 from hansa.kernel.errors import HansaError
 from hansa.messages import Message
@@ -148,8 +148,10 @@ class Hold:
             _log.info("what is stored is not counted", error=error.message)
 
 
-def membership(app: App, peers: oscar.OscarPeers, line: member.Line, parts: AsyncExitStack) -> member.Membership:
+def membership(app: App, peers: oscar.OscarPeers, data: Path, parts: AsyncExitStack) -> member.Membership:
     """The manager's place in a federation; `open` it before it serves."""
+    line = hub.HubLine(data / "membership", clock=app.clock)
+    parts.push_async_callback(line.close)
     hold, figures = Hold(app, peers), app.telemetry
     parts.push_async_callback(hold.close)
     found = member.Membership(

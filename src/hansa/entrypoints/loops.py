@@ -96,6 +96,7 @@ async def running(app: App) -> AsyncIterator[None]:
         "replicas": keep_replicas,
         "tokens": rotate_tokens,
         "drain": drain,
+        "membership": app.membership.work,
     }
     tasks = [asyncio.create_task(supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:

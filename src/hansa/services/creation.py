@@ -15,7 +15,7 @@ import structlog
 
 from hansa.identity import Caller, access
 from hansa.kernel.errors import Forbidden, HansaError
-from hansa.services import former_secrets, orders, reading, replicas, validation
+from hansa.services import cluster_stores, former_secrets, orders, reading, replicas, validation
 from hansa.services.delegation import following
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
@@ -39,6 +39,7 @@ _OWN_LABELS = (
 async def create(room: Room, caller: Caller, definition: Service, authorization: str = "") -> Record:
     """A new service, complete when it returns: with all its replicas, if it has members. `authorization` is the
     caller's own header, with which its members' clusters are asked."""
+    definition = await cluster_stores.completed(room, definition, authorization)
     service = validation.normalise(definition, room.rules())
     await _finish(room, service.name)
     if room.records.get(service.name) is not None:
@@ -136,6 +137,7 @@ async def update(
     Members follow as far as they can be reached; those that could not are returned and repaired later."""
     async with room.changing(definition.name):
         old = reading.owned(room, caller, definition.name)
+        definition = await cluster_stores.completed(room, definition, authorization)
         service = validation.normalise(definition, room.rules())
         if service.volume != old.service.volume:
             raise BadService("the volume of a service cannot change", hint="delete the service and create it again")

@@ -28,14 +28,28 @@ from hansa.entrypoints.http.oscar import (
     volumes,
 )
 from hansa.entrypoints.http.render import ServiceViews
-from hansa.entrypoints.http.v1 import delegations, node, tokens
+from hansa.entrypoints.http.v1 import delegations, membership, node, tokens
 from hansa.kernel.errors import HansaError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 # looked through in this order at every request, so what is called most stands first
-_ROUTERS = (jobs, services, node, delegations, system, logs, federation, buckets, volumes, quotas, metrics, tokens)
+_ROUTERS = (
+    jobs,
+    services,
+    node,
+    delegations,
+    system,
+    logs,
+    federation,
+    buckets,
+    volumes,
+    quotas,
+    metrics,
+    tokens,
+    membership,
+)
 
 
 _ABOUT = """One cluster of a Hansa federation: OSCAR's API under /system, /job and /run, ours under /v1.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
-from hansa.federation.errors import NotAMember, WasRemoved
+from hansa.federation.errors import CertificateExpired, CertificateRefused, NotAMember, WasRemoved
 from hansa.federation.member.beats import Beats, Numbers
 from hansa.federation.member.links import Links
 from hansa.federation.member.notebook import Notebook
@@ -170,11 +170,18 @@ class Session:
         if error.message != self.trouble:
             _log.warning("the hub does not hear us", error=error.message)
         self.trouble = error.message
-        if isinstance(error, WasRemoved | NotAMember) and self._notebook.now.standing != "removed":
-            self.seen_as = None
-            self._beats.start_over()
-            await self._note("removed", error.message)
-            await self._watch.let_go()
+        if isinstance(error, CertificateExpired):
+            self._renew.set()  # it may still be renewed for a while
+        elif isinstance(error, WasRemoved | NotAMember | CertificateRefused):
+            await self._let_go(error.message)
+
+    async def _let_go(self, why: str) -> None:
+        if self._notebook.now.standing == "removed":
+            return
+        self.seen_as = None
+        self._beats.start_over()
+        await self._note("removed", why)
+        await self._watch.let_go()
 
     async def _number(self) -> int:
         if self._numbers is None:
@@ -278,6 +285,10 @@ class Session:
         try:
             await self._line.renew()
         except HansaError as error:
+            if isinstance(error, CertificateExpired):  # it was away for too long
+                self._renew.clear()
+                await self._let_go(error.message)
+                return
             self._renewal.failed(held, now, error.message)
             _log.warning("the certificate is not renewed", error=error.message)
             return
