@@ -104,6 +104,8 @@ async def of(hub: Hub, asked: Asked) -> History:
     """At most `points` samples, oldest first; where nothing is known there is none."""
     if asked.cluster:
         acting.get(hub, asked.cluster)
+        if asked.region:
+            raise Invalid("history is of a cluster or of a region", hint="leave one of them out")
     if not asked.start < asked.end:
         raise BadTime("`from` is not before `to`", hint="give both in seconds since 1970, or negative: before now")
     found = await _read(hub, asked)

@@ -4,6 +4,7 @@ A link to or from a cluster that is no member any more is not shown.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -16,26 +17,34 @@ from hansa.messages.members import LinkSeen
 _SECTION = msgspec.json.Decoder(list[LinkSeen])
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one cluster says of its links."""
+
+    body: bytes
+    links: tuple[Link, ...]
+    targets: frozenset[str]
+    down: tuple[Link, ...]
+
+
 class Links:
     """Made once for a registry, and told of its changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._read: dict[str, bytes] = {}
-        self._links: dict[str, tuple[Link, ...]] = {}
+        self._said: dict[str, _Said] = {}
         for known in registry:
             self.refresh(known.id)
         registry.watch(self.refresh)
 
     def refresh(self, cluster: str) -> None:
         known = self._registry.get(cluster)
-        said = known.sections.get("links") if known is not None else None
-        if said is None:
-            self._links.pop(cluster, None)
-            self._read.pop(cluster, None)
-        elif said[1] is not self._read.get(cluster):
-            self._read[cluster] = said[1]
-            self._links[cluster] = _links(cluster, said[1])
+        section = known.sections.get("links") if known is not None else None
+        former = self._said.get(cluster)
+        if section is None:
+            self._said.pop(cluster, None)
+        elif former is None or section[1] is not former.body:
+            self._said[cluster] = _said(cluster, section[1])
 
     def all(self, cluster: str = "") -> list[Link]:
         """Those from or to this cluster, or all there are; by source and target."""
@@ -45,28 +54,25 @@ class Links:
     def count(self) -> tuple[int, list[Link]]:
         """How many there are between clusters that can be reached, and which of them are down. Those of a cluster
         that is lost altogether say nothing more."""
-        total, down = 0, []
-        for link in self._between_members():
-            if self._is_lost(link.source) or self._is_lost(link.target):
-                continue
-            total += 1
-            if not link.up:
-                down.append(link)
+        reached = {
+            known.id for known in self._registry if known.record.state in MEMBER and known.record.state != "unreachable"
+        }
+        total, down = 0, list[Link]()
+        for source in self._said.keys() & reached:
+            said = self._said[source]
+            total += len(said.targets & reached)
+            down += [link for link in said.down if link.target in reached]
         return total, down
 
     def _between_members(self) -> Iterator[Link]:
         members = {known.id for known in self._registry if known.record.state in MEMBER}
         return (
             link
-            for source, links in self._links.items()
+            for source, said in self._said.items()
             if source in members
-            for link in links
+            for link in said.links
             if link.target in members
         )
-
-    def _is_lost(self, cluster: str) -> bool:
-        known = self._registry.get(cluster)
-        return known is None or known.record.state == "unreachable"
 
 
 def disagreements(links: list[Link]) -> tuple[Disagreement, ...]:
@@ -83,13 +89,8 @@ def disagreements(links: list[Link]) -> tuple[Disagreement, ...]:
     return tuple(found)
 
 
-def _links(source: str, body: bytes) -> tuple[Link, ...]:
-    try:
-        seen = _SECTION.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return ()  # of a version that says it differently
-    newest = {one.target: one for one in seen if one.target != source}
-    return tuple(
+def _said(source: str, body: bytes) -> _Said:
+    links = tuple(
         Link(
             source=source,
             target=one.target,
@@ -99,5 +100,16 @@ def _links(source: str, body: bytes) -> tuple[Link, ...]:
             loss=one.loss,
             reason=one.reason,
         )
-        for one in newest.values()
+        for one in _read(body)
+        if one.target != source
     )
+    newest = {link.target: link for link in links}
+    down = tuple(link for link in newest.values() if not link.up)
+    return _Said(body, tuple(newest.values()), frozenset(newest), down)
+
+
+def _read(body: bytes) -> list[LinkSeen]:
+    try:
+        return _SECTION.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return []  # of a version that says it differently

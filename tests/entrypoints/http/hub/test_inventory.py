@@ -85,6 +85,8 @@ async def test_how_it_was(scene: Scene) -> None:
         ("/v1/inventory/history", {"from": "yesterday"}, 400, "request.invalid", "from"),
         ("/v1/inventory/history", {"from": "nan"}, 400, "request.invalid", "from"),
         ("/v1/inventory/history", {"from": 5, "to": 4}, 400, "federation.bad-time", "not before"),
+        ("/v1/inventory/history", {"cluster": "riga", "region": "us"}, 400, "request.invalid", "or of a region"),
+        ("/v1/clusters/" + "x" * 64 + "/status", {}, 400, "request.invalid", "cluster"),
         ("/v1/inventory/history", {"cluster": "nobody"}, 404, "federation.no-such-cluster", "nobody"),
         ("/v1/links", {"cluster": "nobody"}, 404, "federation.no-such-cluster", "nobody"),
         ("/v1/changes", {"most": 5000}, 400, "request.invalid", "most"),

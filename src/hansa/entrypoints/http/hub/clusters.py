@@ -7,28 +7,13 @@ from hansa.entrypoints.http.context import CallerDep
 from hansa.entrypoints.http.hub.context import HubAppDep, HubDep
 from hansa.entrypoints.http.openapi import answers, body_of, result
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
-from hansa.federation import Known, acting, facts_of, outsiders
+from hansa.federation import acting, inventory, outsiders
 from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster
 
 router = APIRouter(prefix="/v1/clusters", tags=["clusters"], default_response_class=Response)
 _LARGEST = 64 * 1024
+view = inventory.cluster_of
 _DONE = result(200, Cluster) | answers(400, 401, 403, 404, 409, errors="problem")
-
-
-def view(known: Known) -> Cluster:
-    record = known.record
-    return Cluster(
-        id=record.id,
-        kind=record.kind,
-        state=record.state,
-        since=record.since,
-        reason=record.reason,
-        cordoned=record.cordoned,
-        joined=record.joined,
-        seen=known.seen,
-        facts=facts_of(record),
-        certificate_until=record.certificate_until,
-    )
 
 
 @router.post(

@@ -58,13 +58,15 @@ async def clusters(hub: HubDep, caller: CallerDep, asked: Annotated[Chosen, Quer
     return JsonAnswer(hub.inventory.listing(hub.age, selectors.parse(asked.selector)))
 
 
-@router.get("/clusters/{cluster}/status", responses=result(200, Sections) | answers(401, 404, errors="problem"))
+@router.get("/clusters/{cluster}/status", responses=result(200, Sections) | answers(400, 401, 404, errors="problem"))
 async def status(hub: HubDep, caller: CallerDep, cluster: ClusterId) -> Response:
     """Everything one cluster reported, section by section, also what this version does not know."""
     return JsonAnswer(inventory.sections_of(acting.get(hub, cluster)))
 
 
-@router.get("/clusters/{cluster}/allocation", responses=result(200, Allocation) | answers(401, 404, errors="problem"))
+@router.get(
+    "/clusters/{cluster}/allocation", responses=result(200, Allocation) | answers(400, 401, 404, errors="problem")
+)
 async def allocation(hub: HubDep, caller: CallerDep, cluster: ClusterId) -> Response:
     """What one cluster has, uses and has left, and what part of the federation it is."""
     return JsonAnswer(inventory.allocation_of(acting.get(hub, cluster), hub.inventory.total(), hub.age))
