@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import socket
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,12 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from entrypoints.http.hub.serving import PATIENCE, Scene, hub_at_home, served, until
+from federation.known_clusters import nodes
 from hansa.entrypoints.http.hub.event_stream import EventStream
+from hansa.messages.clusters import Facts
+from hansa.messages.members import Totals
 from real.hub import StartHub
+from real.simulated_manager import SimulatedManager
 
 Event = tuple[str, str, Any]  # id, kind, data
 
@@ -147,23 +150,30 @@ async def test_an_error_in_the_stream_is_no_end_of_it() -> None:
             await client.get(f"http://127.0.0.1:{port}/")
 
 
-def test_a_real_hub_stops_in_order_while_somebody_reads(start_hub: StartHub) -> None:
+async def test_a_real_hub_tells_what_managers_report_and_stops_in_order(start_hub: StartHub) -> None:
     hub = start_hub()
-    begun, lines = threading.Event(), list[str]()
-
-    def read() -> None:
-        with hub.admin.stream("GET", "/v1/inventory/stream") as answer:
-            for line in answer.iter_lines():
-                lines.append(line)
-                begun.set()
-
-    reader = threading.Thread(target=read, daemon=True)
-    reader.start()
-    assert begun.wait(PATIENCE)
-    assert hub.stop() == 0
-    reader.join(PATIENCE)
-    assert not reader.is_alive()
-    assert "event: snapshot" in lines
-    assert lines[-1] == ""  # the last event was a whole one
-    assert "Exception" not in hub.log
+    who = ("admin", hub.password)
+    async with (
+        httpx.AsyncClient(base_url=hub.url, auth=who, timeout=PATIENCE, trust_env=False) as client,
+        client.stream("GET", "/v1/inventory/stream") as answer,
+    ):
+        reader = Reading(answer)
+        assert (await reader.next())[1] == "snapshot"
+        async with SimulatedManager("visby", [hub.members_url], Facts(region="eu")) as manager:
+            await manager.join(hub.token())
+            await manager.beat(totals=Totals(cpu=4000), nodes=nodes(2))
+            told: set[str] = set()
+            while not told >= {"joined", "totals"}:
+                _, kind, data = await reader.next()
+                if kind == "change" and data["cluster"] == "visby":
+                    told.add(data["kind"])
+                elif kind == "cluster" and data["totals"]["cpu"] == 4000:
+                    assert (data["id"], data["region"]) == ("visby", "eu")
+                    told.add("totals")
+        shown = (await client.get("/v1/inventory", params={"nodes": True})).json()
+        assert [len(one["nodes"]) for one in shown["clusters"]] == [2]
+        assert hub.stop() == 0
+        async with asyncio.timeout(PATIENCE):  # a proper end: otherwise httpx would say that it was cut off
+            assert "snapshot" not in [kind async for _, kind, _ in reader.events]
+    assert "Traceback" not in hub.log
     assert "timeout graceful shutdown exceeded" not in hub.log
