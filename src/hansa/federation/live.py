@@ -81,6 +81,21 @@ def grown(flat: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
+def schema() -> dict[str, Any]:
+    """What `validated` takes, in the words of JSON Schema."""
+    groups: dict[str, Any] = {}
+    for name in sorted(NAMES):
+        group, _, key = name.partition(".")
+        fields = settings.Settings.model_fields[group].annotation.model_json_schema()["properties"]  # type: ignore[union-attr]
+        one = {word: said for word, said in fields[key].items() if word not in ("title", "default")}
+        groups.setdefault(group, _table())["properties"][key] = one
+    return {**_table(), "properties": groups, "minProperties": 1}
+
+
+def _table() -> dict[str, Any]:
+    return {"type": "object", "properties": {}, "additionalProperties": False}
+
+
 def _at(tree: Mapping[str, Any], name: str) -> Any:
     group, _, key = name.partition(".")
     return tree[group][key]

@@ -15,7 +15,7 @@ from hansa.federation import Hub, Known, errors, policies
 from hansa.federation.policies import changing, migration, network, placement
 from hansa.federation.policies.admission import judge
 from hansa.federation.policies.rules import AdmissionRules, MigrationRules, NetworkRule, NetworkRules, Window
-from hansa.kernel.errors import Forbidden, HansaError
+from hansa.kernel.errors import Forbidden
 from hansa.messages.clusters import Abilities, Facts
 from hansa.messages.policies import NewPolicy, PolicyKind
 
@@ -34,36 +34,35 @@ def told(found: Any) -> list[tuple[str, str, str]]:
     return [(one.subject, one.before, one.after) for one in found.effects]
 
 
-@pytest.mark.parametrize(
-    ("policy", "said"),
-    [
-        (new("federation", heartbeat_evry=3), "did you mean heartbeat_every?"),
-        (new("federation", heartbeat_every=0), "greater than 0"),
-        (new("federation", heartbeat_every="5"), "heartbeat_every"),
-        (new("federation", dead_after=2), "greater than suspect_after"),
-        (new("placement", allowed="regoin=eu"), "did you mean region"),
-        (new("placement", max_share=0), "max_share"),
-        (new("placement", weights={"load": -1}), "weights.load"),
-        (new("placement", weights={"the load": 1}), "no name"),
-        (new("placement", sprad="zone"), "did you mean spread?"),
-        (new("network", rules=[{"source": "region=eu"}]), "action"),
-        (new("network", rules=[{"source": "x==", "action": "deny"}]), "rules[0].source"),
-        (new("migration", windows=[{"start": "25:00"}]), "no time of the day"),
-        (new("migration", windows=[{"start": "08:00", "end": "08:00"}]), "empty"),
-        (new("migration", windows=[{"days": []}]), "no day"),
-        (new("migration", windows=[{"days": ["someday"]}]), "days"),
-        (new("migration", parallel=-1), "parallel"),
-        (new("admission", approve="cpu_free>3"), "not reported it yet"),
-        (new("admission", least_version="newest"), "no version"),
-        (new("admission", abilities=["flying"]), "flying"),
-        (new("admission", most_clusters=-1), "most_clusters"),
-    ],
-)
-async def test_what_is_refused_says_why(hub: Hub, policy: NewPolicy, said: str) -> None:
-    with pytest.raises(HansaError) as refused:
-        await changing.put(hub, ADMIN, "rules", policy)
-    assert refused.value.code == "federation.bad-policy"
-    assert said in f"{refused.value.message} {refused.value.hint}"
+REFUSED = [
+    (new("federation", heartbeat_evry=3), "did you mean heartbeat_every?"),
+    (new("federation", heartbeat_every=0), "greater than 0"),
+    (new("federation", heartbeat_every="5"), "heartbeat_every"),
+    (new("federation", dead_after=2), "greater than suspect_after"),
+    (new("placement", allowed="regoin=eu"), "did you mean region"),
+    (new("placement", max_share=0), "max_share"),
+    (new("placement", weights={"load": -1}), "weights.load"),
+    (new("placement", weights={"the load": 1}), "no name"),
+    (new("placement", sprad="zone"), "did you mean spread?"),
+    (new("network", rules=[{"source": "region=eu"}]), "action"),
+    (new("network", rules=[{"source": "x==", "action": "deny"}]), "rules[0].source"),
+    (new("migration", windows=[{"start": "25:00"}]), "no time of the day"),
+    (new("migration", windows=[{"start": "08:00", "end": "08:00"}]), "empty"),
+    (new("migration", windows=[{"days": []}]), "no day"),
+    (new("migration", windows=[{"days": ["someday"]}]), "days"),
+    (new("migration", parallel=-1), "parallel"),
+    (new("admission", approve="cpu_free>3"), "not reported it yet"),
+    (new("admission", least_version="newest"), "no version"),
+    (new("admission", abilities=["flying"]), "flying"),
+    (new("admission", most_clusters=-1), "most_clusters"),
+]
+
+
+async def test_what_is_refused_says_why(hub: Hub) -> None:
+    for policy, said in REFUSED:
+        with pytest.raises(errors.BadPolicy) as refused:
+            await changing.put(hub, ADMIN, "rules", policy)
+        assert said in f"{refused.value.message} {refused.value.hint}"
 
 
 async def test_every_version_stays_and_says_who_made_it(hub: Hub) -> None:

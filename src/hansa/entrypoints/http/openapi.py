@@ -91,6 +91,14 @@ def body_of(kind: Any, example: Any, rules: dict[str, Any] | None = None, **cons
     }
 
 
+def native_body(kind: Any, example: Any, fields: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The body a route decodes with `wire.decode_native`: as its type says, null only where that says so. `fields` are
+    schemas of fields whose type does not say all."""
+    schema = schema_of(kind)
+    schema = {**schema, "properties": {**schema["properties"], **(fields or {})}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}}}
+
+
 def raw_body(description: str) -> dict[str, Any]:
     """Any bytes at all."""
     content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}

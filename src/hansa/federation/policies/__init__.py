@@ -7,8 +7,10 @@
 from hansa.federation.policies import changing, in_force, migration, network, placement
 from hansa.federation.policies.admission import Verdict, admit
 from hansa.federation.policies.in_force import FederationLimits, federation
+from hansa.federation.policies.rules import RULES
 
 __all__ = [
+    "RULES",
     "FederationLimits",
     "Verdict",
     "admit",

@@ -14,11 +14,22 @@ from hansa import __version__
 from hansa.bootstrap import HubApp
 from hansa.entrypoints.http import document, problems
 from hansa.entrypoints.http.door import Door
-from hansa.entrypoints.http.hub import backups, clusters, inventory, joining, members, probes, status, trust
+from hansa.entrypoints.http.hub import (
+    backups,
+    clusters,
+    configs,
+    inventory,
+    joining,
+    members,
+    policies,
+    probes,
+    status,
+    trust,
+)
 from hansa.entrypoints.http.openapi import answers
 from hansa.kernel.errors import HansaError
 
-_PEOPLE: tuple[ModuleType, ...] = (probes, inventory, clusters, status, backups, trust)
+_PEOPLE: tuple[ModuleType, ...] = (probes, inventory, clusters, status, configs, policies, backups, trust)
 _MEMBERS: tuple[ModuleType, ...] = (members, joining)
 
 _ABOUT = """The hub of a Hansa federation: which clusters belong to it, how they are, and what they all should know.

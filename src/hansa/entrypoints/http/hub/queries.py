@@ -14,11 +14,11 @@ state in (ready, degraded) not cordoned`. Terms are joined by spaces or commas; 
 ClusterId = Annotated[str, Path(description="The cluster's id", max_length=63)]
 
 
-class _Query(BaseModel):
+class StrictQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Chosen(_Query):
+class Chosen(StrictQuery):
     selector: str = Field("", max_length=2000, description=_SELECTOR)
 
 
@@ -26,7 +26,7 @@ class ChosenInventory(Chosen):
     nodes: bool = Field(False, description="Whether every cluster's nodes are in it")
 
 
-class Period(_Query):
+class Period(StrictQuery):
     start: float | None = Field(
         None,
         alias="from",
@@ -43,7 +43,7 @@ class WholePeriod(Period):
     region: str = Field("", max_length=255, description="Of one region; empty is all")
 
 
-class OneCluster(_Query):
+class OneCluster(StrictQuery):
     cluster: str = Field("", max_length=63, description="Only what concerns this cluster")
 
 
