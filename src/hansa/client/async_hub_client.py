@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 
-from hansa.client.calls import knowing, membership, saving, trust
+from hansa.client.calls import knowing, membership, saving, telling, trust
 from hansa.client.faces import Awaited, AwaitedEvents
 from hansa.client.transports import AsyncTransport
 from hansa.messages.inventory import Change
@@ -39,6 +39,29 @@ class AsyncHubClient(AsyncTransport):
     allocation = Awaited(knowing.allocation)
     links = Awaited(knowing.links)
     changes = Awaited(knowing.changes)
+
+    federation_config = Awaited(telling.federation_config)
+    put_federation_config = Awaited(telling.put_federation_config)
+    configs = Awaited(telling.configs)
+    config = Awaited(telling.config)
+    put_config = Awaited(telling.put_config)
+    remove_config = Awaited(telling.remove_config)
+    config_versions = Awaited(telling.config_versions)
+    config_version = Awaited(telling.config_version)
+    config_diff = Awaited(telling.config_diff)
+    rollout = Awaited(telling.rollout)
+    pause_rollout = Awaited(telling.pause_rollout)
+    resume_rollout = Awaited(telling.resume_rollout)
+    stop_rollout = Awaited(telling.stop_rollout)
+    roll_back = Awaited(telling.roll_back)
+    effective_config = Awaited(telling.effective_config)
+
+    policies = Awaited(telling.policies)
+    policy = Awaited(telling.policy)
+    put_policy = Awaited(telling.put_policy)
+    remove_policy = Awaited(telling.remove_policy)
+    policy_versions = Awaited(telling.policy_versions)
+    dry_run_policy = Awaited(telling.dry_run_policy)
 
     async def all_changes(self, *, cluster: str = "", page: int = 1000) -> AsyncGenerator[Change, None]:
         """Everything that happened and is still remembered, newest first, page by page as it is needed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 
-from hansa.client.calls import knowing, membership, saving, trust
+from hansa.client.calls import knowing, membership, saving, telling, trust
 from hansa.client.faces import Listening, Waiting
 from hansa.client.transports import SyncTransport
 from hansa.messages.inventory import Change
@@ -39,6 +39,29 @@ class HubClient(SyncTransport):
     allocation = Waiting(knowing.allocation)
     links = Waiting(knowing.links)
     changes = Waiting(knowing.changes)
+
+    federation_config = Waiting(telling.federation_config)
+    put_federation_config = Waiting(telling.put_federation_config)
+    configs = Waiting(telling.configs)
+    config = Waiting(telling.config)
+    put_config = Waiting(telling.put_config)
+    remove_config = Waiting(telling.remove_config)
+    config_versions = Waiting(telling.config_versions)
+    config_version = Waiting(telling.config_version)
+    config_diff = Waiting(telling.config_diff)
+    rollout = Waiting(telling.rollout)
+    pause_rollout = Waiting(telling.pause_rollout)
+    resume_rollout = Waiting(telling.resume_rollout)
+    stop_rollout = Waiting(telling.stop_rollout)
+    roll_back = Waiting(telling.roll_back)
+    effective_config = Waiting(telling.effective_config)
+
+    policies = Waiting(telling.policies)
+    policy = Waiting(telling.policy)
+    put_policy = Waiting(telling.put_policy)
+    remove_policy = Waiting(telling.remove_policy)
+    policy_versions = Waiting(telling.policy_versions)
+    dry_run_policy = Waiting(telling.dry_run_policy)
 
     def all_changes(self, *, cluster: str = "", page: int = 1000) -> Generator[Change, None, None]:
         """Everything that happened and is still remembered, newest first, page by page as it is needed."""
