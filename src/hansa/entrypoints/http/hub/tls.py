@@ -31,13 +31,14 @@ class MembersTls:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._version = 0
-        self._renew_at = 0.0
+        self._made = self._renew_at = 0.0
         self._newest = self._make()
         self.context = self._make()
         self.context.sni_callback = self._choose
 
     def _choose(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _base: ssl.SSLContext) -> None:
-        if self._hub.trust.version != self._version or self._hub.clock.now() >= self._renew_at:
+        # A clock that was wrong may have been set back, and members do not take a certificate of tomorrow.
+        if self._hub.trust.version != self._version or not self._made <= self._hub.clock.now() < self._renew_at:
             try:
                 self._newest = self._make()
             except Exception:  # the former is most likely still good, and no reason to let nobody in
@@ -49,7 +50,7 @@ class MembersTls:
         version, life = trust.version, self._hub.settings.certificate_hours * _HOUR
         issued, key = authority.sign_hub(trust.active, trust_domain=trust.domain, now=now, seconds=life)
         context = authority.contexts.for_hub(issued.chain, key, trust.roots)
-        self._version, self._renew_at = version, now + (issued.until - now) / 2
+        self._version, self._made, self._renew_at = version, now, now + (issued.until - now) / 2
         return context
 
 
