@@ -52,16 +52,19 @@ class Hub:
     password: str = field(default_factory=lambda: secrets.token_urlsafe(12), repr=False)
     port: int = field(default_factory=free_port)
     members_port: int = field(default_factory=free_port)
+    host: str = "127.0.0.1"
+    inside: tuple[str, ...] = ()  # words before its command: it may live in a network namespace
+    door: str = ""  # where tests reach it then
     _process: subprocess.Popen[bytes] | None = None
     _clients: dict[str, httpx.Client] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return self.door or f"http://{self.host}:{self.port}"
 
     @property
     def members_url(self) -> str:
-        return f"https://127.0.0.1:{self.members_port}"
+        return f"https://{self.host}:{self.members_port}"
 
     @property
     def key_file(self) -> Path:
@@ -111,7 +114,7 @@ class Hub:
         assert self._process is None, "the hub runs already"
         with (self.folder / "hub.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*tied_to_us(), str(Path(sys.executable).with_name("hansa")), "server"],
+                [*tied_to_us(), *self.inside, str(Path(sys.executable).with_name("hansa")), "server"],
                 cwd=self.folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -134,6 +137,8 @@ class Hub:
             "role": "hub",
             "data": str(self.folder / "data"),
             "admin.password": self.password,
+            "hub.host": self.host,
+            "hub.members_host": self.host,
             "hub.port": self.port,
             "hub.members_port": self.members_port,
             "log.form": "text",
