@@ -174,7 +174,7 @@ def _watch(app: HubApp) -> None:
     figures.age.set_function(lambda: hub.age)
     for state in get_args(State):
         figures.clusters.labels(state).set_function(
-            lambda state=state: sum(known.record.state == state for known in hub.registry)  # type: ignore[misc]
+            lambda state=state: hub.inventory.by_state().get(state, 0)  # type: ignore[misc]
         )
 
 
