@@ -33,13 +33,19 @@ def render() -> str:
 
 def _introduction() -> list[str]:
     return [
-        "`hansa` runs a manager (`hansa server`) and talks to managers: Hansa's own and OSCAR's.",
+        "`hansa` runs a manager or a hub (`hansa server`) and talks to them: to Hansa's managers and OSCAR's, and to a",
+        "federation's hub.",
         "",
         "**Which cluster.** `--cluster NAME` wins, then `HANSA_URL`, then `HANSA_CLUSTER`, then the profile in use",
         "(`hansa profile use`). `HANSA_TOKEN`, or `HANSA_USER` with `HANSA_PASSWORD`, sign in to `HANSA_URL`; without",
         "`HANSA_URL` they replace the credentials of the chosen profile. Profiles are kept in",
         "`$XDG_CONFIG_HOME/hansa/clusters.toml` (`HANSA_PROFILES` names another file), readable by you only. Where",
         "`make run` runs in the current folder, its own `.playground/clusters.toml` is used instead.",
+        "",
+        "**Which hub.** Commands that ask a hub (`cluster`, `config` with a command, `policy`, `top`, `hub`,",
+        "`federation-status`) speak to `--hub NAME` or `--hub URL`, then to `HANSA_HUB`, then to the hub in use",
+        "(`hansa login URL --hub`, `hansa profile use`). `HANSA_HUB_TOKEN`, or `HANSA_HUB_USER` with",
+        "`HANSA_HUB_PASSWORD`, sign in to `HANSA_HUB`; without it they replace the credentials of the chosen hub.",
         "",
         "**Output.** Answers go to stdout; notes, warnings, bars and errors to stderr, an error's hint last. With",
         "`--json` stdout holds one JSON document and nothing else. There is no colour when stdout is no terminal or",
@@ -60,10 +66,9 @@ def _commands(command: Any, parent: Any, path: str) -> Iterator[tuple[str, Any, 
     """Every command that does something, with its full name, in the order of the help."""
     context = command.context_class(command, parent=parent, info_name=path.rpartition(" ")[2])
     inner = getattr(command, "commands", None)
-    if inner is None:
+    if inner is None or command.invoke_without_command:
         yield path, command, context
-        return
-    for name, child in inner.items():
+    for name, child in (inner or {}).items():
         yield from _commands(child, context, f"{path} {name}")
 
 

@@ -11,11 +11,13 @@ from hansa.entrypoints.cli.commands import (
     apply,
     bucket,
     cluster,
+    config,
     federation,
     federation_status,
     hub,
     job,
     login,
+    policy,
     profile,
     quota,
     server,
@@ -50,6 +52,8 @@ for _name, _group in (
     ("quota", quota.app),
     ("federation", federation.app),
     ("cluster", cluster.app),
+    ("config", config.app),
+    ("policy", policy.app),
     ("hub", hub.app),
 ):
     app.add_typer(_group, name=_name)

@@ -1,12 +1,11 @@
 """`hansa cluster` and `hansa hub` say what a hub says, for people and for machines; part of it with a real hub."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from entrypoints.cli.small_server import Hansa, SmallServer
-from real.hub import ADMIN, Hub, a_hub
+from real.hub import Hub
 
 NOW = 1_790_000_000.0
 LUBECK: dict[str, Any] = {
@@ -137,23 +136,9 @@ def test_without_a_hub(hansa: Hansa) -> None:
     assert ran.err.splitlines()[-1] == "hint: sign in with: hansa login URL --hub, or set HANSA_HUB"
 
 
-@pytest.fixture(scope="module")
-def real_hub() -> Iterator[Hub]:
-    with a_hub() as started:
-        yield started
-
-
-@pytest.fixture
-def at_hub(real_hub: Hub, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> Hansa:
-    monkeypatch.setenv("HANSA_HUB", real_hub.url)
-    monkeypatch.setenv("HANSA_HUB_USER", ADMIN)
-    monkeypatch.setenv("HANSA_HUB_PASSWORD", real_hub.password)
-    return hansa
-
-
 @pytest.mark.slow
 def test_tokens_of_a_real_hub(at_hub: Hansa, real_hub: Hub) -> None:
-    ran = at_hub("cluster", "token", "create", "lubeck", "--minutes", "5", "--no-approve")
+    ran = at_hub("cluster", "token", "create", "--cluster", "lubeck", "--minutes", "5", "--no-approve")
     token = ran.out.strip()
     assert token.startswith("hansa1.")
     assert f"hansa cluster join {real_hub.members_url} --token {token}" in ran.err

@@ -1,13 +1,12 @@
-"""`hansa status`, `hansa config` and `hansa version`: how a cluster is, how it is set up, what runs."""
+"""`hansa status` and `hansa version`: how a cluster is, and what runs."""
 
 from typing import Any
 
 import typer
 
 from hansa import __version__
-from hansa.entrypoints.cli import options, secrets, session
+from hansa.entrypoints.cli import options, session
 from hansa.entrypoints.cli.client import mapping
-from hansa.entrypoints.cli.commands.service import as_yaml
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors, quantities
 
@@ -64,18 +63,6 @@ def nodes(found: dict[str, Any]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def config(
-    with_secrets: options.Secrets = False, cluster: options.Cluster = None, as_json: options.Json = False
-) -> None:
-    """Show a cluster's configuration and storage."""
-    screen = Screen(as_json=as_json)
-    with session.opened(cluster) as manager:
-        found = mapping(manager.read("/system/config"), manager.name)
-    shown = found if with_secrets else secrets.hide(found)
-    screen.data(shown)
-    screen.block(as_yaml(shown))
-
-
 def version(cluster: options.Cluster = None, as_json: options.Json = False) -> None:
     """Show the version of this program and of the cluster."""
     screen = Screen(as_json=as_json)
@@ -116,5 +103,4 @@ def _flat(value: Any) -> Any:
 
 def register(app: typer.Typer) -> None:
     app.command()(status)
-    app.command()(config)
     app.command()(version)

@@ -15,7 +15,7 @@ app = typer.Typer(help="Tokens with which clusters join.", no_args_is_help=True)
 
 @app.command()
 def create(
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Only this cluster may use it; else any one.")] = "",
+    cluster: Annotated[str, typer.Option("--cluster", metavar="ID", help="Only this cluster may use it.")] = "",
     minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="How long it is good.")] = 60.0,
     approve: Annotated[
         bool, typer.Option(help="Whether who shows it is a member at once, or waits for `cluster approve`.")
