@@ -129,7 +129,7 @@ async def test_silence_is_noticed_and_so_is_the_return(hub: Hub) -> None:
     known = acting.get(hub, "visby")
     heartbeats.hear(hub, known, beat(hub))
     await judge(hub)
-    assert known.record.state == "ready"
+    assert acting.get(hub, "visby").record.state == "ready"
     await judge(hub, silent=11)
     assert (known.record.state, known.record.reason[:12]) == ("degraded", "no heartbeat")
     await judge(hub, silent=5)
@@ -243,3 +243,28 @@ async def test_a_cluster_says_something_else_of_itself(hub: Hub) -> None:
         heartbeats.hear(hub, known, beat(hub, number=number, sections={"facts": raw(odd)}))
         await judge(hub)
     assert known.facts == moved
+
+
+async def test_one_that_was_found_well_is_judged_again_as_soon_as_anything_changes(hub: Hub) -> None:
+    await join(hub)
+    known = acting.get(hub, "visby")
+
+    async def found(*, number: int = 0, silent: float = 0.0, **said: object) -> str:
+        if number:
+            heartbeats.hear(
+                hub, known, beat(hub, number=number, sections={name: raw(one) for name, one in said.items()})
+            )
+        for _ in range(2):  # the second time nothing is new
+            await judge(hub, silent=silent)
+            silent = 0.0
+        return known.record.state
+
+    assert await found(number=1) == "ready"
+    assert known.settled
+    assert await found(silent=16) == "unreachable"
+    assert await found(number=2) == "ready"
+    assert await found(number=3, health=Health(missing=("database: gone",))) == "degraded"
+    assert await found(number=4, health=Health()) == "ready"
+    assert await found(number=5, applied=Applied(error="jobs.cpu: no number")) == "degraded"
+    await acting.drain(hub, Caller.admin(), "visby")
+    assert await found(number=6, applied=Applied()) == "draining"

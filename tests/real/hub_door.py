@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from hansa import bootstrap
 from hansa.entrypoints.http.hub import app as applications
@@ -70,7 +70,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(api: FastAPI, tls: MembersTls | None = None) -> AsyncIterator[int]:
+async def served(api: ASGIApp, tls: MembersTls | None = None) -> AsyncIterator[int]:
     """The port it answers on."""
     config = uvicorn.Config(
         api,

@@ -3,6 +3,7 @@
 Nothing else in Hansa knows every concrete class.
 """
 
+from hansa.bootstrap import open_files
 from hansa.bootstrap.app import App, about, default_provider
 from hansa.bootstrap.building import AlreadyRunning, opened
 from hansa.bootstrap.doctor import Check, doctor
@@ -17,6 +18,7 @@ __all__ = [
     "about",
     "default_provider",
     "doctor",
+    "open_files",
     "opened",
     "opened_hub",
     "restore_hub",

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import sqlalchemy as sa
 
+from hansa.bootstrap import open_files
 from hansa.drivers import local, s3
 from hansa.kernel import quantities
 from hansa.kernel.errors import HansaError
@@ -20,6 +21,7 @@ from hansa.store import make_engine
 
 _LEAST_SPACE = 2 * 2**30
 _SECONDS = 20.0
+_SMALL_FEDERATION = 1000
 _LEVELS = {
     "full": "namespaces, cgroup limits and a user id of its own for every job",
     "namespaces": "namespaces; limits by rlimit only",
@@ -48,6 +50,7 @@ async def doctor(given: Settings) -> list[Check]:
         ("object store", _object_store),
         ("database", _database),
         ("port", _port),
+        ("open files", _open_files),
         ("podman", _podman),
     ]
     found: list[Check] = []
@@ -139,6 +142,17 @@ async def _port(given: Settings) -> Check:
         except OSError as error:
             return Check("port", False, f"{host}:{port}: {error.strerror}", "choose another one with HANSA_HTTP__PORT")
     return Check("port", True, f"{host}:{port} is free")
+
+
+async def _open_files(given: Settings) -> Check:
+    limit = open_files.most()
+    detail = f"{limit} at once"
+    if given.role == "manager":
+        return Check("open files", True, detail)
+    clusters = open_files.clusters_within(limit)
+    enough = clusters >= _SMALL_FEDERATION
+    hint = "" if enough else "raise the hard limit (ulimit -Hn, or LimitNOFILE= in a systemd unit)"
+    return Check("open files", True if enough else None, f"{detail}, enough for a hub of {clusters} clusters", hint)
 
 
 async def _podman(given: Settings) -> Check:

@@ -59,12 +59,18 @@ def with_facts(known: Known) -> ClusterRecord:
 
 async def all_clusters(hub: Hub, fence: Fence) -> int:
     """How many changed."""
-    now = hub.clock.now()
+    now, limits = hub.clock.now(), hub.limits()
+    in_time = now - limits.suspect_after * limits.every
     records: list[ClusterRecord] = []
     notes: list[Note] = []
     for known in hub.registry:
+        # Most are heard in time and say of themselves what they said before: then nothing about them can be new.
+        heard, said = known.seen is not None and known.seen >= in_time, _all_that_counts(known)
+        if heard and known.settled == said:
+            continue
         new = judged(hub, known, now)
         if new is None:
+            known.settled = said if heard else ()
             continue
         records.append(new)
         if new.told != known.record.told:
@@ -77,6 +83,12 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
             hub.directory.learn(written)
             hub.waking.wake(written.id)
     return len(records)
+
+
+def _all_that_counts(known: Known) -> tuple[object, ...]:
+    """Besides whether it is heard. These are replaced, never changed, so comparing them mostly is one look at each."""
+    said = known.sections.get
+    return known.record, said("health"), said("applied"), said("facts")
 
 
 def _section(known: Known, name: str, decoder: "msgspec.json.Decoder[T]", otherwise: T) -> T:

@@ -29,6 +29,7 @@ class Known:
     totals: Totals = _NOTHING
     facts_read: int = 0  # the heartbeat whose section `facts` is in the record, or could not be
     gaps: list[float] = field(default_factory=list)  # seconds between its last heartbeats, oldest first
+    settled: tuple[object, ...] = ()  # all it was judged by when it was last heard in time and nothing was to be done
 
     @property
     def id(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from hansa import bootstrap
 from hansa.entrypoints import hub_loops, loops, telemetry
@@ -22,6 +22,7 @@ from hansa.kernel.errors import HansaError, Kind
 from hansa.settings import Settings
 
 _log = structlog.get_logger("hansa")
+_GROWTH = 1.25  # clusters that come while it runs
 _GRACE = 5  # seconds for answers under way when the manager stops
 _KEEP, _KEEP_MEMBERS = 30, 75  # seconds an idle connection stays; members report every few, and handshakes are dear
 
@@ -29,10 +30,11 @@ _KEEP, _KEEP_MEMBERS = 30, 75  # seconds an idle connection stays; members repor
 def serve(settings: Settings) -> None:
     """Runs until SIGTERM or SIGINT; raises a `HansaError` if it cannot start."""
     telemetry.set_up_logs(settings.log)
+    files = bootstrap.open_files.allow_most()
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn_loop = uvicorn.Config("", loop="uvloop", log_config=None).get_loop_factory()
         with asyncio.Runner(loop_factory=uvicorn_loop) as runner:
-            runner.run(_serve(settings))
+            runner.run(_serve(settings, files))
 
 
 class _Server(uvicorn.Server):
@@ -101,7 +103,7 @@ def _prepare(data: Path) -> None:
         ) from None
 
 
-def _server(api: FastAPI, tls: MembersTls | None = None) -> _Server:
+def _server(api: ASGIApp, tls: MembersTls | None = None) -> _Server:
     config = uvicorn.Config(
         api,
         log_config=None,
@@ -117,7 +119,7 @@ def _server(api: FastAPI, tls: MembersTls | None = None) -> _Server:
     return _Server(config)
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, open_files: int) -> None:
     _prepare(settings.data)
     servers: list[tuple[_Server, Sequence[socket.socket]]] = []
     endings: list[Callable[[], None]] = []
@@ -129,10 +131,11 @@ async def _serve(settings: Settings) -> None:
         if people:
             hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
             await parts.enter_async_context(hub_loops.running(hub))
-            endings.append(hub.hub.streams.close)
+            endings += [hub.hub.streams.close, hub.hub.waking.wake_all]
             servers.append((_server(hub_application.for_people(hub)), people))
             servers.append((_server(hub_application.for_members(hub), MembersTls(hub.hub)), members))
             _log.info("hub", host=settings.hub.host, port=_port(people), members_port=_port(members))
+            _check_room(len(hub.hub.registry), open_files)
         if manager:
             app = await parts.enter_async_context(bootstrap.opened(settings))
             await parts.enter_async_context(loops.running(app))
@@ -140,6 +143,18 @@ async def _serve(settings: Settings) -> None:
             _log.info("manager", cluster=settings.cluster.id, host=settings.http.host, port=_port(manager))
         await _until_told(servers, endings)
     _log.info("stopped", cluster=settings.cluster.id)
+
+
+def _check_room(clusters: int, open_files: int) -> None:
+    most = bootstrap.open_files.clusters_within(open_files)
+    if clusters * _GROWTH > most:
+        _log.warning(
+            "few connections: clusters beyond them are turned away",
+            clusters=clusters,
+            enough_for=most,
+            open_files=open_files,
+            hint="raise the hard limit of open files (ulimit -Hn, or LimitNOFILE= in a systemd unit)",
+        )
 
 
 def _port(sockets: Sequence[socket.socket]) -> int:

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from hansa import __version__
 from hansa.bootstrap import HubApp
@@ -30,7 +31,7 @@ from hansa.entrypoints.http.openapi import answers
 from hansa.kernel.errors import HansaError
 
 _PEOPLE: tuple[ModuleType, ...] = (probes, inventory, clusters, status, configs, policies, backups, trust)
-_MEMBERS: tuple[ModuleType, ...] = (members, joining)
+_MEMBERS: tuple[ModuleType, ...] = (joining,)
 
 _ABOUT = """The hub of a Hansa federation: which clusters belong to it, how they are, and what they all should know.
 
@@ -65,11 +66,11 @@ def for_people(app: HubApp) -> FastAPI:
     return api
 
 
-def for_members(app: HubApp) -> FastAPI:
+def for_members(app: HubApp) -> ASGIApp:
     """Managers are told what to call by their own version; there is no document of it."""
     api = FastAPI(redirect_slashes=False, docs_url=None, redoc_url=None, openapi_url=None)
     _equip(api, app, _MEMBERS, CollectorRegistry())
-    return api
+    return members.Shortcut(app, api)
 
 
 def _equip(api: FastAPI, app: HubApp, modules: Sequence[ModuleType], registry: CollectorRegistry) -> None:

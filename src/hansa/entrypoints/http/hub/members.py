@@ -1,39 +1,116 @@
-"""`/member/v1`: what members report, and what they should know."""
+"""`/member/v1/heartbeat` and `/member/v1/desired`: what members report, and what they should know.
 
-from typing import Annotated
+Thousands of clusters ask these two all day long, so they go past the framework, which would cost several times what
+they do, and leave no line in the log unless something is wrong. All else goes on to the framework.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import cast
+from urllib.parse import parse_qsl
 
 import msgspec
-from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+import structlog
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hansa.entrypoints.http.hub.context import HubAppDep
-from hansa.entrypoints.http.hub.tls import MemberDep
-from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
+from hansa.bootstrap import HubApp
+from hansa.entrypoints.http import problems
+from hansa.entrypoints.http.hub.tls import Member, member_of
+from hansa.entrypoints.http.wire import decode_native, read_body
 from hansa.federation import desired, heartbeats
+from hansa.kernel.errors import HansaError, Invalid
 from hansa.messages.members import Heartbeat
 
-router = APIRouter(prefix="/member/v1", default_response_class=Response)
 _LARGEST = 8 * 2**20
 _LONGEST_WAIT = 60.0
-_ENCODER = msgspec.json.Encoder()
+_PIECE = (
+    8192  # of an answer: TLS keeps a buffer as large as the largest ever sent at once, for each of ten thousand lines
+)
+_LATEST = 2**62
+_NOTHING_NEW = (204, b"")
+_encode = msgspec.json.Encoder().encode
+_log = structlog.get_logger("hansa.http")
+
+_Answer = tuple[int, bytes]
+_Way = Callable[[Scope, Receive, Member], Awaitable[_Answer]]
 
 
-@router.post("/heartbeat")
-async def heartbeat(request: Request, app: HubAppDep, member: MemberDep) -> Response:
-    """How a cluster is: answered from memory, written down with others a moment later."""
-    beat = decode_native(await read_body(request, _LARGEST), Heartbeat)
-    heard = heartbeats.hear(app.hub, member.known, beat, member.shown.serial)
-    app.telemetry.heartbeats.inc()
-    return JsonAnswer(_ENCODER.encode(heard))
+class Shortcut:
+    """Plain ASGI."""
+
+    def __init__(self, app: HubApp, rest: ASGIApp) -> None:
+        self._app = app
+        self._rest = rest
+        self._ways: Mapping[tuple[str, str], _Way] = {
+            ("POST", "/member/v1/heartbeat"): self._heartbeat,
+            ("GET", "/member/v1/desired"): self._desired,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        way = self._ways.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if way is None:
+            await self._rest(scope, receive, send)
+            return
+        try:
+            status, body = await way(scope, receive, await member_of(self._app.hub, scope))
+        except HansaError as error:
+            await _refuse(error, scope, receive, send)
+            return
+        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")] if body else []
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        last = max(0, len(body) - 1) // _PIECE * _PIECE
+        for start in range(0, last, _PIECE):
+            await send({"type": "http.response.body", "body": body[start : start + _PIECE], "more_body": True})
+        await send({"type": "http.response.body", "body": body[last:]})
+
+    async def _heartbeat(self, scope: Scope, receive: Receive, member: Member) -> _Answer:
+        """How a cluster is: answered from memory, written down with others a moment later."""
+        beat = decode_native(await _body(scope, receive), Heartbeat)
+        heard = heartbeats.hear(self._app.hub, member.known, beat, member.shown.serial)
+        self._app.telemetry.heartbeats.inc()
+        return 200, _encode(heard)
+
+    async def _desired(self, scope: Scope, _receive: Receive, member: Member) -> _Answer:
+        """As soon as there is anything newer than `after`; 204 if there is nothing within `wait` seconds."""
+        after, wait = _asked(scope["query_string"])
+        found = await desired.newer(self._app.hub, member.known.id, after, wait)
+        return _NOTHING_NEW if found is None else (200, _encode(found))
 
 
-@router.get("/desired")
-async def what_to_know(
-    app: HubAppDep,
-    member: MemberDep,
-    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
-    wait: Annotated[float, Query(ge=0, le=_LONGEST_WAIT)] = 0.0,
-) -> Response:
-    """As soon as there is anything newer than `after`; 204 if there is nothing within `wait` seconds."""
-    found = await desired.newer(app.hub, member.known.id, after, wait)
-    return Response(status_code=204) if found is None else JsonAnswer(_ENCODER.encode(found))
+async def _body(scope: Scope, receive: Receive) -> bytes:
+    """Mostly it is all there by now; one that trickles in is read with all due care."""
+    first = await receive()
+    if first["type"] == "http.request" and not first.get("more_body"):
+        body = cast(bytes, first.get("body", b""))
+        if len(body) <= _LARGEST:
+            return body
+    return await read_body(Request(scope, _once_more(first, receive)), _LARGEST)
+
+
+def _once_more(first: Message, receive: Receive) -> Receive:
+    """`receive`, beginning with what it gave already."""
+    waiting = [first]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+def _asked(query: bytes) -> tuple[int, float]:
+    """(after, wait)"""
+    given = dict(parse_qsl(query.decode("latin-1")))
+    try:
+        after, wait = int(given.get("after", "0")), float(given.get("wait", "0"))
+    except ValueError:
+        raise Invalid("`after` and `wait` are numbers") from None
+    if not (0 <= after <= _LATEST and 0 <= wait <= _LONGEST_WAIT):
+        raise Invalid(f"`after` is a generation, `wait` up to {_LONGEST_WAIT:g} seconds")
+    return after, wait
+
+
+async def _refuse(error: HansaError, scope: Scope, receive: Receive, send: Send) -> None:
+    answer = await problems.as_answer(Request(scope), error)
+    path = scope["path"]
+    _log.info("refused", path=path, status=answer.status_code, code=error.code, error=error.message)
+    await answer(scope, receive, send)

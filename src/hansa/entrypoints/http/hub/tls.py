@@ -13,11 +13,11 @@ from typing import Annotated, Any, cast
 
 import structlog
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from hansa.bootstrap import HubApp
 from hansa.entrypoints.http.protocol import Protocol
-from hansa.federation import Hub, Known, standing
-from hansa.federation.errors import NotAMember
+from hansa.federation import Hub, Known, errors, standing
 from hansa.identity import authority
 
 _log = structlog.get_logger("hansa.hub")
@@ -74,11 +74,13 @@ class MembersProtocol(Protocol):
         cast(dict[str, Any], self.scope)["extensions"] = {_EXTENSION: self._shown}
 
 
-def shown_by(request: Request) -> authority.Presented:
+def shown_by(scope: Scope) -> authority.Presented:
     """The certificate of who asks. Raises `NotAMember` if there is none."""
-    shown = request.scope.get("extensions", {}).get(_EXTENSION)
+    shown = scope.get("extensions", {}).get(_EXTENSION)
     if not isinstance(shown, authority.Presented):
-        raise NotAMember("this is for members, who show their certificate", hint="join first: hansa cluster join")
+        raise errors.NotAMember(
+            "this is for members, who show their certificate", hint="join first: hansa cluster join"
+        )
     return shown
 
 
@@ -90,13 +92,16 @@ class Member:
     shown: authority.Presented
 
 
-def _member(*, late: bool) -> Callable[[Request], Any]:
-    async def member_of(request: Request) -> Member:
-        hub = cast(HubApp, request.app.state.hansa).hub
-        shown = shown_by(request)
-        return Member(await standing.member(hub, shown, late=late), shown)
+async def member_of(hub: Hub, scope: Scope, *, late: bool = False) -> Member:
+    shown = shown_by(scope)
+    return Member(await standing.member(hub, shown, late=late), shown)
 
-    return member_of
+
+def _member(*, late: bool) -> Callable[[Request], Any]:
+    async def who_asks(request: Request) -> Member:
+        return await member_of(cast(HubApp, request.app.state.hansa).hub, request.scope, late=late)
+
+    return who_asks
 
 
 MemberDep = Annotated[Member, Depends(_member(late=False))]
