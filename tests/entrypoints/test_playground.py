@@ -1,14 +1,17 @@
-"""`make run`: three real clusters that start together, are kept alive, and never outlive their playground."""
+"""`make run`: three real clusters and a hub that start together, are kept alive, and never outlive their playground."""
 
+import json
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -32,12 +35,29 @@ def assert_nothing_left(started: Playground, urls: list[str], seconds: float = 2
     assert [url for url in urls if is_open(url)] == []
 
 
+def hansa(at: Playground, *words: str) -> str:
+    command = [sys.executable, "-m", "hansa", *words]
+    done = subprocess.run(command, cwd=at.folder, env=at.env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def federation(at: Playground) -> dict[str, Any]:
+    """The clusters as the hub knows them."""
+    return {one["id"]: one for one in json.loads(hansa(at, "cluster", "ls", "--json"))["clusters"]}
+
+
+def heard_lately(cluster: dict[str, Any]) -> bool:
+    return bool(cluster["state"] == "ready" and cluster["seen"] > time.time() - 6)
+
+
 @pytest.mark.slow
 def test_from_start_to_stop(tmp_path: Path) -> None:
     with playground(tmp_path, {"HANSA_JOBS__PAGE_SIZE": "7"}) as started:
         info = started.info()
         clusters = info["clusters"]
-        assert list(info) == ["clusters"]
+        assert list(info) == ["clusters", "hub"]
+        assert set(info["hub"]) == {"url", "admin_user", "admin_password"}
         assert [cluster["id"] for cluster in clusters] == CLUSTERS
         assert {frozenset(cluster) for cluster in clusters} == {
             frozenset({"id", "url", "admin_user", "admin_password", "s3_url"})
@@ -48,29 +68,30 @@ def test_from_start_to_stop(tmp_path: Path) -> None:
             assert httpx.get(f"{cluster['url']}/ready", trust_env=False).status_code == 200
             assert is_open(cluster["s3_url"])
 
-        told = [sys.executable, "-m", "hansa", "status", "-c", "visby"]
-        done = subprocess.run(
-            told, cwd=tmp_path, env=started.env, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert clusters[1]["url"] in done.stdout
+        assert clusters[1]["url"] in hansa(started, "status", "-c", "visby")
+        assert {name: one["state"] for name, one in federation(started).items()} == dict.fromkeys(CLUSTERS, "ready")
 
         second = Playground(tmp_path, {})
         assert second.wait() == 1
         assert "already" in second.said
 
-        before = started.managers()
-        assert sorted(before) == sorted(CLUSTERS)
+        before = started.servers()
+        assert sorted(before) == sorted([*CLUSTERS, "hub"])
         os.kill(before["visby"], signal.SIGKILL)
+        os.kill(before["hub"], signal.SIGKILL)
         started.wait_for("visby: the manager ended with signal 9")
+        started.wait_for("hub: the hub ended with signal 9")
         started.wait_for("visby: ready again")
+        started.wait_for("hub: ready again")
         assert httpx.get(f"{clusters[1]['url']}/ready", trust_env=False).status_code == 200
-        after = started.managers()
+        after = started.servers()
         assert after["visby"] != before["visby"]
+        assert after["hub"] != before["hub"]
+        eventually(lambda: all(heard_lately(one) for one in federation(started).values()), 30, started.servers)
         assert {name: after[name] for name in ("lubeck", "riga")} == {name: before[name] for name in ("lubeck", "riga")}
 
         assert started.end() == 0
-        assert_nothing_left(started, [cluster[key] for cluster in clusters for key in ("url", "s3_url")])
+        assert_nothing_left(started, [info["hub"]["url"], *(one[key] for one in clusters for key in ("url", "s3_url"))])
         assert not (started.notes / "info.json").exists()
         assert not (started.notes / "clusters.toml").exists()
 
@@ -79,6 +100,7 @@ def test_from_start_to_stop(tmp_path: Path) -> None:
 def test_killed_it_takes_everything_along_and_starts_again_as_it_was(tmp_path: Path) -> None:
     with playground(tmp_path) as killed:
         first = killed.info()
+        joined = {name: one["joined"] for name, one in federation(killed).items()}
         killed.end(signal.SIGKILL)
         with playground(tmp_path) as started:  # at once: it waits for the old managers to end
             urls = ("id", "url", "admin_password")
@@ -86,6 +108,8 @@ def test_killed_it_takes_everything_along_and_starts_again_as_it_was(tmp_path: P
             assert [[one[key] for key in urls] for one in again["clusters"]] == [
                 [one[key] for key in urls] for one in first["clusters"]
             ]
+            assert again["hub"] == first["hub"]
+            assert {name: one["joined"] for name, one in federation(started).items()} == joined
             started.process.kill()
             started.wait()
             addresses = [cluster[key] for cluster in again["clusters"] for key in ("url", "s3_url")]
@@ -138,6 +162,11 @@ def test_places_are_remembered_and_kept_apart(tmp_path: Path) -> None:
         assert plan.places(tmp_path, claims) == first
     with ExitStack() as claims, socket.create_server(("127.0.0.1", first[1].port)):
         again = plan.places(tmp_path, claims)
+    with ExitStack() as claims:
+        hub = plan.hub_place(tmp_path, claims)
+        assert len({hub.port, hub.members_port, *(place.port for place in plan.places(tmp_path, claims))}) == 5
+    with ExitStack() as claims:
+        assert plan.hub_place(tmp_path, claims) == hub
     assert [place.uid_base for place in again] == [place.uid_base for place in first]
     assert again[0].port == first[0].port
     assert again[1].port not in {place.port for place in first}
@@ -156,5 +185,12 @@ def test_what_a_manager_gets(tmp_path: Path) -> None:
         "visby": "http://127.0.0.1:8198"
     }
     assert settings.admin.password.get_secret_value() == ""
+    assert (settings.role, settings.membership.name, settings.membership.region) == ("manager", "Riga", "baltic-east")
+    assert (
+        environment.checked(environment.for_place(place, [], {"HANSA_MEMBERSHIP__REGION": "eu"})).membership.region
+        == "eu"
+    )
+    hub = environment.checked(environment.for_hub(plan.HubPlace(tmp_path / "hub", 8100, 8443), given))
+    assert (hub.role, hub.hub.port, hub.hub.members_port, hub.data) == ("hub", 8100, 8443, tmp_path / "hub")
     with pytest.raises(BadSetting, match="all three"):
         environment.checked({"HANSA_DATABASE__URL": "postgresql://here/one"})

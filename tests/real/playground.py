@@ -85,8 +85,8 @@ class Playground:
                     found[int(entry.name)] = with_folder or "the playground"
         return found
 
-    def managers(self) -> dict[str, int]:
-        """The process of each cluster's manager."""
+    def servers(self) -> dict[str, int]:
+        """The process of each cluster's manager, and of the hub."""
         return {
             Path(os.readlink(f"/proc/{pid}/cwd")).name: pid
             for pid, command in self.processes().items()

@@ -1,6 +1,7 @@
-"""Which port and which user ids does each cluster get? Chosen once, remembered, chosen anew only when taken.
+"""Which ports and which user ids do the clusters and the hub get? Chosen once, remembered, anew only when taken.
 
 .playground/  lock  info.json  clusters.toml  <id>/{place.json, manager.log, and the manager's own data}
+              hub/{place.json, hub.log, and the hub's own data}
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from hansa.kernel.errors import Conflict
 
 NAMES = ("lubeck", "visby", "riga")
 _FIRST_PORT = 8101
+_HUB_PORTS = (8100, 8443)  # for people, for managers
 # Below the embedded stores' ports, and below those Linux gives to outgoing connections, so that a remembered port
 # is rarely taken by a passing one.
 _OTHER_PORTS = range(8104, 10_900)
@@ -46,6 +48,19 @@ class Place:
     @property
     def log(self) -> Path:
         return self.folder / "manager.log"
+
+
+@dataclass(frozen=True, slots=True)
+class HubPlace:
+    """Where the hub lives."""
+
+    folder: Path
+    port: int
+    members_port: int
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "hub.log"
 
 
 @asynccontextmanager
@@ -96,35 +111,43 @@ def _try_lock(lock: int, folder: Path) -> bool:
 
 def places(folder: Path, claims: ExitStack) -> list[Place]:
     """Every cluster's place. The claims keep other playgrounds from choosing the same ports while we start."""
-    kept = [_remembered(folder / name) for name in NAMES]
+    kept = [_remembered(folder / name, "port", "uid_base") for name in NAMES]
     block = random.choice(_UID_BLOCKS)  # noqa: S311 - to miss others, not to be secret
     found = []
     for number, name in enumerate(NAMES):
         port, uid_base = kept[number] or (_FIRST_PORT + number, block + _UIDS_EACH * number)
         place = Place(name, folder / name, _port(port, claims), uid_base)
-        _remember(place)
+        _remember(place.folder, port=place.port, uid_base=place.uid_base)
         found.append(place)
     return found
 
 
-def _remembered(folder: Path) -> tuple[int, int] | None:
+def hub_place(folder: Path, claims: ExitStack) -> HubPlace:
+    own = folder / "hub"
+    port, members_port = _remembered(own, "port", "members_port") or _HUB_PORTS
+    place = HubPlace(own, _port(port, claims), _port(members_port, claims))
+    _remember(own, port=place.port, members_port=place.members_port)
+    return place
+
+
+def _remembered(folder: Path, first: str, second: str) -> tuple[int, int] | None:
     try:
         kept = json.loads((folder / "place.json").read_text())
-        return int(kept["port"]), int(kept["uid_base"])
+        return int(kept[first]), int(kept[second])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _remember(place: Place) -> None:
-    place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (place.folder / "place.json").write_text(json.dumps({"port": place.port, "uid_base": place.uid_base}) + "\n")
+def _remember(folder: Path, **numbers: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / "place.json").write_text(json.dumps(numbers) + "\n")
 
 
 def _port(wanted: int, claims: ExitStack) -> int:
     for port in (wanted, *random.sample(_OTHER_PORTS, len(_OTHER_PORTS))):
         if _claim(port, claims):
             return port
-    raise Conflict("no free port for a manager", hint="stop other servers on this machine")
+    raise Conflict("no free port for a server", hint="stop other servers on this machine")
 
 
 def _claim(port: int, claims: ExitStack) -> bool:

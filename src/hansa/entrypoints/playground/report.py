@@ -13,6 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from hansa.entrypoints.playground.hub import HubAddress
 from hansa.entrypoints.playground.member import Address
 from hansa.kernel.errors import HansaError
 
@@ -22,6 +23,8 @@ _TRY = (
     ".venv/bin/hansa bucket put examples/01-first-service/greeting.txt first-service/in/",
     ".venv/bin/hansa job ls first-service",
     ".venv/bin/hansa job logs first-service -f",
+    ".venv/bin/hansa cluster ls",
+    ".venv/bin/hansa top",
 )
 
 
@@ -73,18 +76,20 @@ class Report:
         if not self._terminal:
             self.say(f"{name}: ready after {seconds:.1f} s")
 
-    def federation(self, addresses: Collection[Address], seconds: float) -> None:
+    def federation(self, addresses: Collection[Address], hub: HubAddress, seconds: float) -> None:
         """The table of what runs, and what to try."""
-        self.say(f"{len(addresses)} clusters are ready after {seconds:.1f} s\n", style="bold")
+        self.say(f"{len(addresses)} clusters are ready after {seconds:.1f} s, joined by a hub\n", style="bold")
         rows = [("cluster", "manager", "user", "password", "objects (S3)")]
         rows += [(one.id, one.url, one.admin_user, one.admin_password, one.s3_url) for one in addresses]
+        rows.append(("hub", hub.url, hub.admin_user, hub.admin_password, ""))
         for number, line in enumerate(_columns(rows)):
             self.say(f"  {line}", style="bold" if number == 0 else "")
         self.say("\nTry, in another terminal:\n", style="bold")
         for command in _TRY:
             self.say(f"  {command}")
         self.say(
-            "\nThe API in a browser: " + next(iter(addresses)).url + "/docs. Logs: .playground/<cluster>/manager.log."
+            f"\nThe API in a browser: {next(iter(addresses)).url}/docs, the hub's: {hub.url}/docs."
+            " Logs: .playground/*/*.log."
         )
         self.say("Ctrl-C stops everything; the data stays in .playground for the next time.")
 
