@@ -91,6 +91,7 @@ async def _make_parts(
         )
         if made:
             undo.push_async_callback(room.volumes.drop, service.namespace, volume.name)
+    undo.push_async_callback(room.uploads.forget_service, service.name)
     await _prepare_folders(room, service)
     if room.webhook is not None and service.input:
         undo.push_async_callback(room.webhook.unregister, service.name, frozenset(buckets))

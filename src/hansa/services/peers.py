@@ -126,8 +126,9 @@ class Peer(Protocol):
         version."""
         ...
 
-    async def read(self, service: str, credentials: Credentials) -> dict[str, Any] | None:
-        """The definition as the peer answers it; None if it has none of that name."""
+    async def read(self, service: str, credentials: Credentials, *, settled: bool = False) -> dict[str, Any] | None:
+        """The definition as the peer answers it; None if it has none of that name. `settled`: once no change of it is
+        under way there, as far as the peer understands that."""
         ...
 
     async def create(self, service: Service, credentials: Credentials) -> None: ...

@@ -24,6 +24,13 @@ def get(room: Room, caller: Caller, name: str) -> Record:
     return record
 
 
+async def settled(room: Room, name: str) -> None:
+    """Returns when nobody is changing this service."""
+    names.service(name)
+    async with room.changing(name):
+        pass
+
+
 def owned(room: Room, caller: Caller, name: str) -> Record:
     """The service, if the caller may change it."""
     record = get(room, caller, name)

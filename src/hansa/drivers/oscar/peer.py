@@ -53,9 +53,14 @@ class OscarPeer:
     async def capabilities(self) -> frozenset[str]:
         return await self._learn() or frozenset()
 
-    async def read(self, service: str, credentials: peers.Credentials) -> dict[str, Any] | None:
+    async def read(
+        self, service: str, credentials: peers.Credentials, *, settled: bool = False
+    ) -> dict[str, Any] | None:
         answer = await self._ask(
-            "GET", *_SERVICES, service, credentials=credentials, most=self._limits.definition_answer
+            *("GET", *_SERVICES, service),
+            credentials=credentials,
+            params={"settled": "true"} if settled else None,
+            most=self._limits.definition_answer,
         )
         return None if answer.missing else _good(answer, 200).document()
 

@@ -233,7 +233,8 @@ async def _undo_one(room: Room, operation: Operation, touched: Touched) -> Touch
 
 
 async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touched, credentials: Credentials) -> None:
-    present = await peer.read(touched.service_name, credentials)
+    # what we sent may still be worked on there, although we gave up waiting for the answer
+    present = await peer.read(touched.service_name, credentials, settled=True)
     if present is None:
         return
     if operation.kind == "remove":

@@ -11,7 +11,7 @@ from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, authoriz
 from hansa.entrypoints.http.document import ADMIN, SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.oscar.service_body import service_body
-from hansa.entrypoints.http.parameters import Include, ServiceName, Tail, Timestamps, flag, tail
+from hansa.entrypoints.http.parameters import Flag, Include, ServiceName, Tail, Timestamps, flag, tail
 from hansa.entrypoints.http.shapes import DeploymentLog, DeploymentShown, ServiceShown
 from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, decode, read_body
 from hansa.identity import looks_like_service_token, service_caller
@@ -64,8 +64,13 @@ async def list_all(app: AppDep, views: ViewsDep, caller: CallerDep, include: Inc
 
 
 @router.get("/system/services/{name}", responses=result(200, ServiceShown) | answers(400, 401, 403, 404))
-async def read(app: AppDep, views: ViewsDep, caller: CallerDep, name: ServiceName, include: Include = "") -> Response:
-    """The definition; its token and store keys only for its owner and the admin."""
+async def read(
+    app: AppDep, views: ViewsDep, caller: CallerDep, name: ServiceName, include: Include = "", settled: Flag = ""
+) -> Response:
+    """The definition; its token and store keys only for its owner and the admin. With `settled=true` a change that is
+    under way is waited for."""
+    if flag("settled", settled):
+        await reading.settled(app.room, name)
     record = reading.get(app.room, caller, name)
     full = reading.has_full_view(caller, record)
     return JsonAnswer(views.of(record, full=full, deployment=_wants_deployment(include)))
