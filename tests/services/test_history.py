@@ -13,8 +13,7 @@ from hansa.drivers.local import LogBook
 from hansa.resources import Admission, Ledger
 from hansa.services import Dispatcher, Job, Limits, Outcome, Room, Status, history
 from hansa.services.credentials import AuditEntry, Keyring
-from hansa.services.delegation import Receipt, new_permit
-from hansa.services.delegation.ledger import SUPERSEDED
+from hansa.services.delegation import LOST, SUPERSEDED, Receipt, new_permit
 from hansa.store import AuditStore, DelegationStore, JobStore, ReceiptStore
 from services.credentials.clusters import VAULT, cluster
 from services.credentials.conftest import database_url
@@ -42,11 +41,13 @@ class Part:
     limits: Limits = LIMITS
 
     async def take_in(self, name: str, *, receipt: bool = True) -> None:
-        if receipt:
-            store = {"endpoint": "http://s3", "secret_key": "k"}
-            given = Receipt(name, "lubeck", "http://l", ("lubeck",), new_permit(), store, self.clock.now())
-            await self.receipts.add(given)
-        await self.jobs.accept(Job(name, "gray", "alice", Status.PENDING, self.clock.now(), 100, 1024, b""))
+        job = Job(name, "gray", "alice", Status.PENDING, self.clock.now(), 100, 1024, b"")
+        if not receipt:
+            assert await self.jobs.accept(job)
+            return
+        store = {"endpoint": "http://s3", "secret_key": "k"}
+        given = Receipt(name, "lubeck", "http://l", ("lubeck",), new_permit(), store, self.clock.now())
+        assert await self.receipts.accept(given, job)
 
     async def end(self, name: str, reason: str = "") -> None:
         assert await self.jobs.end(name, Outcome(not reason, 0, reason), self.clock.now())
@@ -107,7 +108,7 @@ async def test_jobs_of_an_origin_that_never_comes_back_have_an_end(database_url:
 async def test_a_receipt_without_a_job_has_an_end(database_url: str, tmp_path: Path) -> None:
     async with manager(database_url, tmp_path) as here:
         await here.take_in("a")
-        await here.jobs.remove(["a"])  # or it was refused after its receipt was written
+        await here.jobs.remove(["a"])
         assert await here.days_later(29.9) == ["a+"]
         assert await here.days_later(0.2) == []
 
@@ -119,10 +120,26 @@ async def test_a_job_that_is_given_to_us_once_more_keeps_its_receipt(database_ur
         here.clock.ahead += 31 * DAY
         first = here.receipts.get("a")
         assert first is not None
-        await here.receipts.add(replace(first, permit=new_permit(), created=here.clock.now()))
+        again = replace(first, permit=new_permit(), created=here.clock.now())
+        job = await here.jobs.get("a")
+        assert job is not None
+        assert not await here.receipts.accept(again, job)
         assert await here.days_later(0) == ["a+"]  # before it is taken up again
         assert await here.jobs.again("a", [SUPERSEDED])
         assert await here.days_later(31) == ["a+"]
+
+
+@pytest.mark.parametrize("reason", LOST)
+async def test_a_run_that_lost_its_right_needs_no_receipt_any_more(
+    database_url: str, tmp_path: Path, reason: str
+) -> None:
+    async with manager(database_url, tmp_path) as here:
+        for name in "abc":
+            await here.take_in(name)
+        here.clock.ahead += 60
+        await here.end("a", reason)
+        await here.end("b", "exit code 1")
+        assert await here.days_later(0) == ["a", "b+", "c+"]
 
 
 async def test_many_are_forgotten_in_turns(database_url: str, tmp_path: Path) -> None:

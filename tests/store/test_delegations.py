@@ -191,14 +191,15 @@ async def test_with_a_job_goes_what_is_known_of_its_ways(stores: Stores) -> None
 
 
 async def test_receipts_survive_a_restart_sealed_and_the_newest_permit_counts(database: Database) -> None:
-    vault = Vault([Vault.new_key()])
+    vault, jobs = Vault([Vault.new_key()]), JobStore(database)
     store = ReceiptStore(database, vault)
     keys = {"endpoint": "http://s3", "secret_key": "k3y"}
     first = Receipt("a", "lubeck", "http://l", ("lubeck",), new_permit(), keys, 1.0)
-    await store.add(first)
+    assert await store.accept(first, job("a"))
     newer = replace(first, permit=new_permit(), path=("lubeck", "riga"))
-    await store.add(newer)
-    await store.add(replace(first, job="b"))
+    assert not await store.accept(newer, job("a"))
+    assert await store.accept(replace(first, job="b"), job("b"))
+    assert [one.name for one in await jobs.waiting()] == ["a", "b"]
     again = ReceiptStore(database, vault)
     assert again.get("a") is None
     await again.load()

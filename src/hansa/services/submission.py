@@ -44,10 +44,11 @@ async def submit(
 ) -> Job:
     """Accepts a job and returns once it is durable. A `parcel` came with it if another cluster hands it over."""
     record = invocable(room, caller, name)
+    receipt = None
     if parcel is not None:
-        await receiving.receive(room, caller, record, parcel, room.limits.hop_limit)
-    receipt = room.receipts.get(job_name) if job_name else None
-    elsewhere = receipt is not None and bool(receipt.store)  # its own keys decide what it may read there
+        receipt = await receiving.receive(room, caller, record, parcel, room.limits.hop_limit)
+    known = receipt or (room.receipts.get(job_name) if job_name else None)
+    elsewhere = known is not None and bool(known.store)  # its own keys decide what it may read there
     if room.dispatcher.waiting >= room.limits.queue_limit:
         raise QueueFull(
             f"{room.dispatcher.waiting} jobs wait already",
@@ -58,7 +59,9 @@ async def submit(
     if isinstance(given, events.ObjectInput) and given.provider == "default" and not elsewhere:
         _check_input(room, caller, given)
     job = _job(room, record, job_name or new_name(name), _submitter(room, caller, given), body)
-    if room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):
+    if receipt is not None:
+        fresh = await _surely(room, room.receipts.accept(receipt, job, invocation))
+    elif room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):
         fresh = await _surely(room, _accept_notified(room, job, given))
     else:
         fresh = await _surely(room, room.jobs.accept(job, invocation))

@@ -7,8 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from hansa.identity import Vault
-from hansa.services import ENDED, Status, delegation
+from hansa.services import ENDED, Invocation, Job, Status, delegation
 from hansa.store.database import Database
+from hansa.store.jobs import accept_job
 from hansa.store.tables import delegations as table
 from hansa.store.tables import jobs, receipts
 from hansa.store.upsert import add_once, upsert
@@ -196,7 +197,7 @@ class ReceiptStore:
     def get(self, job: str) -> delegation.Receipt | None:
         return self._receipts.get(job)
 
-    async def add(self, receipt: delegation.Receipt) -> None:
+    async def accept(self, receipt: delegation.Receipt, job: Job, invocation: Invocation | None = None) -> bool:
         row = {
             "job": receipt.job,
             "origin": receipt.origin,
@@ -205,8 +206,15 @@ class ReceiptStore:
             "sealed": self._vault.seal({**receipt.store, "permit": receipt.permit}, purpose=receipt.job),
             "created": receipt.created,
         }
-        await self._database.write(lambda c: upsert(c, receipts, row))
+
+        def write(connection: sa.Connection) -> bool:
+            upsert(connection, receipts, row)
+            return accept_job(connection, job, invocation)
+
+        # In memory first: should the database's answer get lost, the job may be found there and started, and must not
+        # be taken for one of our own.
         self._receipts[receipt.job] = receipt
+        return await self._database.write(write)
 
     async def remove(self, job: str) -> None:
         await self._database.write(lambda c: c.execute(receipts.delete().where(receipts.c.job == job)))
@@ -217,12 +225,17 @@ class ReceiptStore:
             sa.and_(jobs.c.status.in_(ENDED), jobs.c.finished < before),
             jobs.c.name.is_(None),
         )
+        lost = sa.and_(
+            jobs.c.status == Status.FAILED,
+            jobs.c.reason.in_(delegation.LOST),
+            receipts.c.created < jobs.c.finished,  # not of a run that is about to begin
+        )
         known = receipts.outerjoin(jobs, jobs.c.name == receipts.c.job)
         over = (
             sa.select(receipts.c.job, receipts.c.created)
             .select_from(known)
-            # a receipt is written before its job is accepted, or taken up again
-            .where(receipts.c.created < before, ended_or_gone)
+            # a receipt is written before its job is taken up again
+            .where(sa.or_(sa.and_(receipts.c.created < before, ended_or_gone), lost))
             .limit(most)
         )
 

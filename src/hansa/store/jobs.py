@@ -28,17 +28,19 @@ _BEGIN = (
 _END = jobs.update().where(jobs.c.name == sa.bindparam("job"), jobs.c.status.not_in(ENDED))
 
 
+def accept_job(connection: sa.Connection, job: Job, invocation: Invocation | None) -> bool:
+    """Perhaps part of a larger transaction; False if a job of that name was there."""
+    if invocation is not None:
+        connection.execute(_NOTE, _invocation(invocation))
+    return add_once(connection, jobs, _values(job))
+
+
 class JobStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def accept(self, job: Job, invocation: Invocation | None = None) -> bool:
-        def write(connection: sa.Connection) -> bool:
-            if invocation is not None:
-                connection.execute(_NOTE, _invocation(invocation))
-            return add_once(connection, jobs, _values(job))
-
-        return await self._database.write(write)
+        return await self._database.write(lambda connection: accept_job(connection, job, invocation))
 
     async def accept_upload(self, job: Job, bucket: str, key: str, etag: str, modified: int) -> bool:
         row = ledger_row(job.service, bucket, key, etag, modified, job.created)

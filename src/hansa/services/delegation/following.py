@@ -23,6 +23,7 @@ _log = structlog.get_logger("hansa.delegation")
 _EVERY, _SOON, _YOUNG = 2.0, 0.25, 10.0
 _AT_ONCE, _NEW = 0.1, 2.0  # most jobs are short
 _MOST_AT_ONCE = 32
+_TELL_FOR = 3600.0  # seconds in which a member that is away may still hear that its job is over; receipts have an end
 
 
 @dataclass(slots=True)
@@ -92,13 +93,16 @@ class Follower:
             else:
                 found = await self._listed(peer, delegation)
         except (PeerUnreachable, PeerRefused) as error:
-            if isinstance(error, PeerRefused) and error.status < 500:
+            if not _may_pass(error):
                 raise
             await self._silent(delegation, error.message)  # one that is broken tells as little as one that is gone
             return
         now = room.clock.now()
         if found is None:
-            await self._back(delegation, f"{delegation.cluster_id} does not have the job")
+            if await self._ended_at(delegation) is not None:  # it was told, and only we had not written that down yet
+                await room.delegations.finished(delegation.job, delegation.epoch, now)
+            else:
+                await self._back(delegation, f"{delegation.cluster_id} does not have the job")
             return
         if delegation.phase == "offering":
             await room.delegations.accepted(delegation.job, delegation.epoch, now)
@@ -109,14 +113,7 @@ class Follower:
 
     async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
         room = self.room
-        try:
-            if delegation.fenced:
-                text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
-            else:
-                text = await self._listed_log(peer, delegation)
-            await room.logs.keep(delegation.job, text)
-        except HansaError as error:
-            _log.warning("log not fetched", job=delegation.job, error=error.message)
+        has_log = await self._fetch_log(delegation, peer)
         reason = found.reason or ""
         where = f"ran at {delegation.cluster_id}"
         outcome = Outcome(
@@ -128,12 +125,38 @@ class Follower:
         now = room.clock.now()
         await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started or now)
         await room.jobs.end(delegation.job, outcome, found.finished or now)
-        await room.delegations.finished(delegation.job, delegation.epoch, now)
-        if delegation.fenced:
-            try:
-                await peer.cancel(delegation.job, delegation.permit)  # it may forget the receipt now
-            except HansaError as error:
-                _log.info("the member keeps its receipt", job=delegation.job, error=error.message)
+        # our record is closed only when the member has heard: whatever comes in between, it is asked and told again
+        if has_log and await self._tell(delegation, peer):
+            await room.delegations.finished(delegation.job, delegation.epoch, now)
+
+    async def _fetch_log(self, delegation: Delegation, peer: Peer) -> bool:
+        """False if trying again may help."""
+        try:
+            if delegation.fenced:
+                text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
+            else:
+                text = await self._listed_log(peer, delegation)
+            await self.room.logs.keep(delegation.job, text)
+        except HansaError as error:
+            _log.warning("log not fetched", job=delegation.job, error=error.message)
+            return not _may_pass(error)
+        return True
+
+    async def _tell(self, delegation: Delegation, peer: Peer) -> bool:
+        """That it may forget its receipt; False if trying again may help."""
+        if not delegation.fenced:
+            return True
+        try:
+            await peer.cancel(delegation.job, delegation.permit)
+        except HansaError as error:
+            _log.info("the member keeps its receipt", job=delegation.job, error=error.message)
+            return not _may_pass(error)
+        return True
+
+    async def _ended_at(self, delegation: Delegation) -> float | None:
+        """When the job ended, if it has: then only its member still has to hear that we know."""
+        job = await self.room.jobs.get(delegation.job)
+        return job.finished if job is not None and job.ended else None
 
     async def _known(self, delegation: Delegation) -> list[Credentials]:
         job = await self.room.jobs.get(delegation.job)
@@ -154,7 +177,13 @@ class Follower:
         return "".join(f"{stamp} {line}\n" for line in text.splitlines())
 
     async def _silent(self, delegation: Delegation, why: str) -> None:
-        quiet = self.room.clock.now() - delegation.heard
+        now = self.room.clock.now()
+        ended = await self._ended_at(delegation)
+        if ended is not None:
+            if now - ended >= _TELL_FOR:
+                await self.room.delegations.finished(delegation.job, delegation.epoch, now)
+            return
+        quiet = now - delegation.heard
         if quiet < self.lost_after:
             return
         if delegation.publisher != NOBODY or not delegation.fenced:
@@ -173,10 +202,15 @@ class Follower:
             room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
 
 
+def _may_pass(error: HansaError) -> bool:
+    """A member that is away or broken may be well later; one that says no means it."""
+    return isinstance(error, PeerUnreachable) or (isinstance(error, PeerRefused) and error.status >= 500)
+
+
 async def live_log(room: Room, job: str, *, timestamps: bool) -> str | None:
-    """What a job that is away has printed so far; None if it cannot be had now."""
-    found = await room.delegations.get(job)
-    if found is None or found.phase != "away":
+    """What a job that is away has printed so far; None if it is not, or has ended: then we have its log."""
+    found, known = await room.delegations.get(job), await room.jobs.get(job)
+    if found is None or found.phase != "away" or known is None or known.ended:
         return None
     try:
         peer = room.peers.find(found.cluster_id, found.endpoint)

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from hansa.resources import Invocation
+from hansa.services.job import Job
+
 Phase = Literal["offering", "away", "back", "done"]
 NOBODY = -1  # no run has the right to publish yet
 AT_HOME = 0  # the epoch of a job that was never given away
@@ -16,6 +19,7 @@ AT_HOME = 0  # the epoch of a job that was never given away
 SUPERSEDED = "superseded by another run"
 CALLED_OFF = "its origin ended it"
 GIVEN_BACK = "given back to its origin: this cluster drains"
+LOST = (SUPERSEDED, CALLED_OFF, GIVEN_BACK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +100,15 @@ class Delegations(Protocol):
 
 class Receipts(Protocol):
     def get(self, job: str) -> Receipt | None: ...
-    async def add(self, receipt: Receipt) -> None:
-        """A newer permit for the same job replaces the older one: the origin gave it to us again."""
+    async def accept(self, receipt: Receipt, job: Job, invocation: Invocation | None = None) -> bool:
+        """The receipt and its job, together: neither is ever there alone. False if the job was there; then the newer
+        permit replaces the older one, for the origin gave it to us again."""
         ...
 
     async def remove(self, job: str) -> None: ...
     async def forget(self, before: float, most: int) -> int:
-        """Drops those whose job ended before that time, or is gone and came before it, at most so many; returns how
-        many."""
+        """Drops those whose job ended before that time, or is gone and came before it, and those of runs that lost
+        their right, about which nobody will ask; at most so many. Returns how many."""
         ...
 
 

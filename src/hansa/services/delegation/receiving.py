@@ -13,7 +13,7 @@ from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.kernel.errors import HansaError
 from hansa.services import duty, replicas, validation
-from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, GIVEN_BACK, SUPERSEDED, Delegation, Parcel, Receipt
+from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, GIVEN_BACK, LOST, Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, Credentials, PeerRefused, PeerUnreachable
 from hansa.services.ports import Record, Waiting
@@ -54,8 +54,8 @@ class NoSuchDelegation(errors.NotFound):
     code = "delegation.not-found"
 
 
-async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, hop_limit: int) -> None:
-    """Writes the receipt before the job is accepted; refuses what could not be run or delivered."""
+async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, hop_limit: int) -> Receipt:
+    """The receipt to accept the job with; refuses what could not be run or delivered."""
     service = record.service
     if room.cluster_id in parcel.path:
         raise Looping(f"job {parcel.job} has been at {room.cluster_id} before")
@@ -71,17 +71,15 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
     named = service.clusters.get(parcel.origin)
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
     store = await origin_store(room, service, parcel)
-    receipt = Receipt(
+    return Receipt(
         parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
     )
-    await room.receipts.add(receipt)
 
 
 def _require_same(room: Room, caller: Caller, service: Service, job: Job) -> None:
     """A new permit replaces the one we know, so only whose job it is may bring it; in a mesh it may come other ways."""
     theirs = caller.kind == "user" and job.owner != caller.uid
-    left_again = (CALLED_OFF, GIVEN_BACK)  # which take its receipt along
-    never_came = room.receipts.get(job.name) is None and job.reason not in left_again
+    never_came = room.receipts.get(job.name) is None and job.reason not in LOST  # which take its receipt along
     if job.service != service.name or theirs or never_came:
         raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
 
@@ -167,7 +165,7 @@ async def _ask_origin(room: Room, receipt: Receipt) -> bool:
 
 async def take_up_again(room: Room, job: Job) -> bool:
     """A run that only lost its right starts anew when its origin gives us the job once more."""
-    if not await room.jobs.again(job.name, (SUPERSEDED, CALLED_OFF, GIVEN_BACK)):
+    if not await room.jobs.again(job.name, LOST):
         return False
     await room.job_host.discard(job.name)
     room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
