@@ -1,6 +1,8 @@
-"""A manager is killed at every step of a create, a member change and a hand-over: is it all or nothing afterwards?
+"""A manager is killed while several of its requests to others are under way: is everything as it should be afterwards?
 
-Gates hold the step; several stories share one kill, since every restart takes seconds.
+Gates hold the requests, several of them for one kill, where what matters is how far the others have come. Kills at
+every commit, one by one, are in `test_every_write_of_changes` and `test_every_write_of_hand_overs`. Here the object
+stores die with their managers.
 """
 
 import concurrent.futures
@@ -11,11 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from journeys.federation import stories
 from journeys.federation.conftest import Deploy
 from journeys.federation.stories import (
     absent,
-    definition_of,
     ended,
     eventually,
     fresh,
@@ -64,56 +64,6 @@ def killed(hansa: Federation, cluster: str, *held: Held) -> None:
     hansa[cluster].start()
 
 
-def test_the_coordinator_dies_during_creates(hansa: Federation, alice: httpx.Client, send: Send) -> None:
-    """One create is asking its member, one is about to make the worker, one has made it and was not told."""
-    names = {"visby": fresh("asking"), "riga": fresh("making"), "tallinn": fresh("made")}
-    whole = fresh("whole")
-    stories.create(alice, stories.federated(whole, [member("visby", whole)], token=hansa.refresh_token("alice")))
-    held = [
-        hansa.gates["visby"].hold(f"GET /system/services/{names['visby']}-w"),
-        hansa.gates["riga"].hold("POST /system/services"),
-        hansa.gates["tallinn"].hold("POST /system/services", after=True),
-    ]
-    for cluster, name in names.items():
-        definition = stories.federated(name, [member(cluster, f"{name}-w")], token=hansa.refresh_token("alice"))
-        send(alice, "POST", "/system/services", json=definition)
-    killed(hansa, "lubeck", *held)
-    for cluster, name in names.items():
-        there = of_alice(hansa, cluster)
-        eventually(partial(absent, there, f"{name}-w"), what=f"{name} taken back at {cluster}")
-        eventually(partial(absent, alice, name), what=f"{name} taken back")
-    assert not absent(of_alice(hansa, "visby"), whole)  # what was answered stays
-    buckets = [one["bucket_name"] for one in alice.get("/system/buckets").json() or []]
-    assert not set(buckets) & set(names.values())
-    for cluster, name in names.items():  # and nothing stands in the way of trying again
-        definition = stories.federated(name, [member(cluster, f"{name}-w")], token=hansa.refresh_token("alice"))
-        stories.create(alice, definition)
-        assert alice.delete(f"/system/services/{name}").status_code == 204
-    assert alice.delete(f"/system/services/{whole}").status_code == 204
-
-
-def test_a_member_dies_during_creates(hansa: Federation, alice: httpx.Client, send: Send) -> None:
-    making, made = fresh("making"), fresh("made")
-    gate = hansa.gates["tallinn"]
-    answers: list[Later] = []
-    held: list[Held] = []
-    for name, after in ((making, False), (made, True)):
-        held.append(gate.hold("POST /system/services", after=after))
-        members = [member("visby", f"{name}-v"), member("tallinn", f"{name}-t")]
-        definition = stories.federated(name, members, token=hansa.refresh_token("alice"))
-        answers.append(send(alice, "POST", "/system/services", json=definition))
-        held[-1].reached()
-    killed(hansa, "tallinn", *held)
-    for name, answer in zip((making, made), answers, strict=True):
-        told = answer.result(60)
-        assert told.status_code == 502, told.text
-        assert f"tallinn/{name}-t" in told.text
-        assert absent(alice, name)
-        for cluster in ("visby", "tallinn"):
-            there = of_alice(hansa, cluster)
-            eventually(partial(absent, there, f"{name}-{cluster[0]}"), what=f"{name} taken back at {cluster}")
-
-
 def test_the_coordinator_dies_during_member_changes(
     hansa: Federation, alice: httpx.Client, deploy: Deploy, send: Send
 ) -> None:
@@ -145,26 +95,6 @@ def test_the_coordinator_dies_during_member_changes(
     for name, cluster in ((adding, "riga"), (told, "tallinn"), (removing, "riga"), (leaving, "riga")):
         worker = f"{name}-{cluster[0]}"
         eventually(partial(consistent, name, cluster, worker), what=f"{worker} and the list agree")
-
-
-def test_a_member_dies_during_a_member_change(
-    hansa: Federation, alice: httpx.Client, deploy: Deploy, send: Send
-) -> None:
-    name = fresh("frail")
-    deploy([member("visby", f"{name}-v")], name=name)
-    held = hansa.gates["riga"].hold("POST /system/services", after=True)
-    adding = send(alice, "POST", f"/system/federation/{name}", json={"members": [member("riga", f"{name}-r")]})
-    killed(hansa, "riga", held)
-    answer = adding.result(60)
-    assert answer.status_code == 200, answer.text
-    riga = of_alice(hansa, "riga")
-    eventually(lambda: not absent(riga, f"{name}-r"), what="deployed after all")
-
-    def in_sync() -> bool:
-        told = alice.get(f"/system/federation/{name}", params={"state": "true"}).json()["state"]
-        return all(one["in_sync"] for one in told)
-
-    eventually(in_sync, what="in sync")
 
 
 def one_output(hansa: Federation, alice: httpx.Client, name: str, job: str) -> None:
@@ -217,21 +147,3 @@ def test_a_member_dies_during_hand_overs_and_runs(hansa: Federation, alice: http
     killed(hansa, "visby", *held)
     for name, job in jobs.items():
         one_output(hansa, alice, name, job)
-
-
-def test_a_delete_cut_short_leaves_all_or_nothing(
-    hansa: Federation, alice: httpx.Client, deploy: Deploy, send: Send
-) -> None:
-    name = fresh("gone")
-    deploy([member("visby", f"{name}-v"), member("riga", f"{name}-r")], name=name)
-    held = hansa.gates["riga"].hold(f"DELETE /system/services/{name}-r")
-    send(alice, "DELETE", f"/system/services/{name}")
-    killed(hansa, "lubeck", held)
-
-    def settled() -> bool:
-        there = [not absent(of_alice(hansa, cluster), f"{name}-{cluster[0]}") for cluster in ("visby", "riga")]
-        return there == [not absent(alice, name)] * 2
-
-    eventually(settled, what="all or nothing")
-    if not absent(alice, name):
-        assert definition_of(of_alice(hansa, "visby"), f"{name}-v")
