@@ -35,7 +35,7 @@ async def rotate(hub: Hub, caller: Caller) -> None:
     for _ in range(_TRIES):
         await rotation.learned(hub)
         if any(one.state == "next" for one in hub.trust.all):
-            raise RotationUnderWay("a new root is being introduced already", hint="see GET /v1/authority")
+            raise RotationUnderWay("a new root is being introduced already", hint="hansa hub roots")
         if await rotation.take(hub, rotation.Make(f"asked for by {caller.name}"), None):
             return
     raise ChangedMeanwhile("the hub's roots of trust are being changed by others", hint="try again")
@@ -48,7 +48,7 @@ async def drop(hub: Hub, caller: Caller, root: str) -> None:
         await rotation.learned(hub)
         found = next((one for one in hub.trust.trusted if one.root.id == root), None)
         if found is None:
-            raise NoSuchRoot(f"there is no root {root[:32]!r} that is trusted", hint="see GET /v1/authority")
+            raise NoSuchRoot(f"there is no root {root[:32]!r} that is trusted", hint="hansa hub roots")
         if found.state != "retiring":
             raise WrongState(f"root {root} is {found.state}", hint="introduce a new one first: it will take its place")
         if await rotation.take(hub, rotation.Drop(root, f"given up by {caller.name}"), None):

@@ -23,6 +23,7 @@ _DAY = 86_400.0
 _EARLY = 0.25  # share of a root's life that is left when the next one is made
 _BEATS = 12  # so many heartbeats are waited for who does not say that it trusts the next root
 _TRIES = 5
+_FEW = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,9 @@ def watch(hub: Hub) -> None:
 
 
 async def learned(hub: Hub) -> None:
-    """Reads the roots anew, and wakes all who wait for what they should know."""
-    if await hub.trust.learn():
+    """Reads the roots anew. In a small federation all who wait for what they should know are woken; in a large one the
+    answers to their heartbeats tell them, so that not thousands come for new certificates in the same moment."""
+    if await hub.trust.learn() and len(hub.registry) <= _FEW:
         hub.waking.wake_all()
 
 

@@ -8,6 +8,7 @@ that has not read the news yet. The change from one root to the next is therefor
 import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -61,6 +62,7 @@ def cross_sign(new: Root, old: Root) -> Root:
     return Root(new.id, new.certificate, new.key, pem(link) + old.links)
 
 
+@lru_cache(maxsize=8)  # reading a key costs as much as signing with it
 def signer(root: Root) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     return _certificate(root), _key(root)
 
