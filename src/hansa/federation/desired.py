@@ -13,17 +13,18 @@ def generation(hub: Hub, cluster: str) -> int:
     known = hub.registry.get(cluster)
     if known is None:
         return 0
-    return max(known.record.desired, hub.directory.announced, hub.roots()[1])
+    return max(known.record.desired, hub.directory.announced, hub.roots()[1], hub.shelf.told_since(cluster))
 
 
 def of(hub: Hub, cluster: str, after: int = 0) -> Desired:
-    """Neighbours are those that changed after `after`, or all."""
+    """Neighbours are those that changed after `after`, or all; who waits for approval is told of nobody."""
     known = hub.registry.get(cluster)
     if known is None:
         raise NoSuchCluster(f"there is no cluster {cluster} in this federation")
     record = known.record
-    settings, documents = hub.settings_for(cluster)
-    neighbours, gone, whole = hub.directory.since(after, cluster)
+    waits = record.state == "pending"
+    settings, documents = ({}, ()) if waits else hub.settings_for(cluster)
+    neighbours, gone, whole = ((), (), True) if waits else hub.directory.since(after, cluster)
     return Desired(
         generation=generation(hub, cluster),
         state=record.state,

@@ -14,10 +14,12 @@ from hansa.services.service import Service, StorageIO, provider_of
 
 async def completed(room: Room, definition: Service, authorization: str) -> Service:
     """The definition with every store it names by a cluster's id. What no cluster answers to is left for validation."""
-    own = f"minio.{room.cluster_id}"
-    output = tuple(_at_home(io) if ".".join(provider_of(io)) == own else io for io in definition.output)
-    definition = msgspec.structs.replace(definition, output=output)
     given = definition.storage_providers.get("minio", {})
+    output = definition.output
+    if room.cluster_id not in given:
+        own = ("minio", room.cluster_id)
+        output = tuple(_at_home(io) if provider_of(io) == own else io for io in output)
+        definition = msgspec.structs.replace(definition, output=output)
     found = {
         ident: store
         for ident in sorted({provider_of(io)[1] for io in output if provider_of(io)[0] == "minio"})

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from federation.member.scene import ADMIN, Scene, working
-from hansa.federation import acting, member
+from hansa.federation import NOW, acting, member
 from hansa.federation.member import errors
 from hansa.kernel.errors import Temporary
 
@@ -251,3 +251,19 @@ async def test_a_cut_line_is_tried_again_and_again(scene: Scene) -> None:
         async with asyncio.timeout(20):
             while (await scene.agent.shown()).trouble:
                 await asyncio.sleep(0.01)
+
+
+async def test_who_waits_for_approval_is_told_of_nobody(scene: Scene) -> None:
+    await scene.neighbour("visby")
+    scene.hub.settings_for = lambda cluster: ({"jobs": {"cpu": "2"}}, ())
+    scene.line.approve = False
+    await scene.join()
+    await scene.look()
+    assert (scene.cluster.neighbours, scene.cluster.settings) == ((), {})
+    record = replace(acting.get(scene.hub, "lubeck").record, state="ready", desired=NOW)
+    assert await scene.hub.clusters.put(record) is not None
+    await scene.look()
+    await scene.beat()
+    await scene.look()
+    assert list(scene.cluster.neighbours) == ["visby"]
+    assert scene.cluster.settings == {"jobs": {"cpu": "2"}}

@@ -162,9 +162,8 @@ class Session:
         elif seen_as != "pending" and standing != "member":
             was_removed = standing == "removed"
             await self._note("member", "the hub takes it for a member again" if was_removed else "the hub approved it")
-            if was_removed:
-                self._watch.start_over()
-                self._news.set()
+            self._watch.start_over()  # who is no member is told nothing of the others
+            self._news.set()
 
     async def _unanswered(self, error: HansaError) -> None:
         if error.message != self.trouble:
