@@ -73,15 +73,24 @@ def test_sections_of_another_version_do_no_harm(hub: SmallServer, hansa: Hansa) 
     assert hansa("cluster", "show", "lubeck").code == 0
 
 
-@pytest.mark.parametrize("action", ["approve", "cordon", "uncordon", "drain"])
-def test_actions(hub: SmallServer, hansa: Hansa, action: str) -> None:
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("approve", "let in"),
+        ("cordon", "cordoned: it gets nothing new"),
+        ("uncordon", "open again"),
+        ("drain", "to be drained"),
+        ("leave", "to leave when its work is done"),
+    ],
+)
+def test_actions(hub: SmallServer, hansa: Hansa, action: str, said: str) -> None:
     hub.on(f"POST /v1/clusters/lubeck/{action}", {**LUBECK, "reason": "so it is"})
-    assert hansa("cluster", action, "lubeck").out == "lubeck is ready: so it is\n"
+    assert hansa("cluster", action, "lubeck").out == f"lubeck is {said}\n"
     assert hansa("cluster", action, "lubeck", "--json").json()["reason"] == "so it is"
 
 
 def test_drain_and_wait(hub: SmallServer, hansa: Hansa) -> None:
-    draining = {**LUBECK, "state": "draining", "reason": "1 jobs run, 0 wait"}
+    draining = {**LUBECK, "cordoned": True, "reason": "1 jobs run, 0 wait"}  # the state follows a little later
     hub.on("POST /v1/clusters/lubeck/drain", draining).on("GET /v1/clusters/lubeck", draining)
     for applied in ({"applied": {"drained": False}}, {}, {"applied": {"drained": True}}):
         hub.on("GET /v1/clusters/lubeck/status", {"cluster": draining, "sections": applied})
@@ -128,6 +137,29 @@ def test_join_and_leave_ask_the_manager(admin: SmallServer, hansa: Hansa) -> Non
     assert hansa("cluster", "leave").code == 2  # nobody can be asked
     assert hansa("cluster", "leave", "--yes", "--force").code == 0
     assert admin.calls("DELETE")[0].query == {"force": "true"}
+
+
+def test_admin_of_both_needs_no_token(admin: SmallServer, hub: SmallServer, hansa: Hansa) -> None:
+    standing = {"cluster": "lubeck", "state": "none", "since": NOW, "reason": ""}
+    admin.on("GET /v1/membership", standing).on("POST /v1/membership", {**standing, "state": "member"})
+    made = {"id": "t", "expires": NOW, "approve": True, "token": "hansa1.x", "hub": "https://h:7443"}
+    hub.on("POST /v1/cluster-tokens", made, status=201)
+    assert "member" in hansa("cluster", "join").out
+    assert hub.calls("POST")[0].json()["cluster"] == "lubeck"
+    assert admin.calls("POST")[-1].json() == {"hub": "https://h:7443", "token": "hansa1.x"}
+    assert hansa("cluster", "join", "--token", "x").code == 2
+
+
+def test_leaving_is_waited_for(admin: SmallServer, hub: SmallServer, hansa: Hansa) -> None:
+    leaving = {"cluster": "lubeck", "state": "leaving", "since": NOW, "reason": "1 jobs run"}
+    admin.on("DELETE /v1/membership", leaving, status=202)
+    admin.on("GET /v1/membership", leaving).on("GET /v1/membership", {**leaving, "state": "left"})
+    assert "left" in hansa("cluster", "leave", "--yes", "--wait").out
+    hub.on("POST /v1/clusters/lubeck/leave", LUBECK)
+    hub.on("GET /v1/clusters/lubeck", LUBECK).on("GET /v1/clusters/lubeck", {**LUBECK, "state": "left"})
+    assert hansa("cluster", "leave", "lubeck", "--wait").out == "lubeck has left\n"
+    hub.on("GET /v1/clusters/visby", LUBECK).on("POST /v1/clusters/visby/leave", LUBECK)
+    assert hansa("cluster", "leave", "visby", "--wait", "--timeout", "1").code == 6
 
 
 def test_without_a_hub(hansa: Hansa) -> None:

@@ -145,7 +145,8 @@ def _print(screen: Screen, one: Policy) -> None:
             ("comment", one.comment),
         ]
     )
-    screen.block(as_yaml(one.rules) if one.rules else "")
+    said = {rule: value for rule, value in one.rules.items() if value not in ("", [], {}, None)}
+    screen.block(as_yaml(said) if said else "")
 
 
 def _print_dry_run(screen: Screen, found: DryRun) -> None:

@@ -9,7 +9,6 @@ import typer
 
 from hansa.client import HubClient
 from hansa.entrypoints.cli import confirmation, hub_session, options
-from hansa.entrypoints.cli.commands.cluster.reading import state
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
 from hansa.messages.clusters import Cluster
@@ -19,17 +18,17 @@ _EVERY = 0.5
 
 def approve(cluster: options.Member, hub: options.Hub = None, as_json: options.Json = False) -> None:
     """Let in a cluster that waits for it."""
-    _do(lambda opened: opened.approve(cluster), hub, as_json)
+    _do(lambda opened: opened.approve(cluster), "let in", hub, as_json)
 
 
 def cordon(cluster: options.Member, hub: options.Hub = None, as_json: options.Json = False) -> None:
     """Place nothing new in a cluster; what runs there goes on."""
-    _do(lambda opened: opened.cordon(cluster), hub, as_json)
+    _do(lambda opened: opened.cordon(cluster), "cordoned: it gets nothing new", hub, as_json)
 
 
 def uncordon(cluster: options.Member, hub: options.Hub = None, as_json: options.Json = False) -> None:
     """Take a cordon, or a drain, back."""
-    _do(lambda opened: opened.uncordon(cluster), hub, as_json)
+    _do(lambda opened: opened.uncordon(cluster), "open again", hub, as_json)
 
 
 def drain(
@@ -41,7 +40,7 @@ def drain(
 ) -> None:
     """Let a cluster finish, or hand on, its work; it takes no new."""
     if not wait:
-        _do(lambda opened: opened.drain(cluster), hub, as_json)
+        _do(lambda opened: opened.drain(cluster), "to be drained", hub, as_json)
         return
     screen = Screen(as_json=as_json)
     with hub_session.opened(hub) as opened, screen.waiting(f"draining {cluster}") as bar:
@@ -50,7 +49,7 @@ def drain(
         while not _is_drained(found := opened.cluster_status(cluster).sections):
             one = opened.cluster(cluster)
             bar.title(f"draining {cluster}: {one.reason}")
-            if one.state not in ("draining", "unreachable"):
+            if not one.cordoned or one.state in ("leaving", "left"):  # its state itself follows a little later
                 raise errors.Conflict(f"cluster {cluster} is {one.state}; somebody stopped the drain: {one.reason}")
             if time.monotonic() > end:
                 raise errors.Temporary(
@@ -83,12 +82,12 @@ def _is_drained(sections: dict[str, object]) -> bool:
     return isinstance(applied, dict) and applied.get("drained") is True
 
 
-def _do(action: Callable[[HubClient], Cluster], hub: str | None, as_json: bool) -> None:
+def _do(action: Callable[[HubClient], Cluster], done: str, hub: str | None, as_json: bool) -> None:
     screen = Screen(as_json=as_json)
     with hub_session.opened(hub) as opened:
         one = action(opened)
     screen.data(msgspec.to_builtins(one))
-    screen.line(f"{one.id} is {state(one)}: {one.reason}")
+    screen.line(f"{one.id} is {done}")
 
 
 def register(app: typer.Typer) -> None:

@@ -2,33 +2,59 @@
 
 import sys
 import time
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
 
 from hansa.entrypoints.cli import confirmation, hub_session, moments, options, session
 from hansa.entrypoints.cli.client import Manager, Unexpected
-from hansa.entrypoints.cli.commands.cluster.reading import LINK_COLUMNS, link_row, state
+from hansa.entrypoints.cli.commands.cluster.reading import LINK_COLUMNS, link_row
 from hansa.entrypoints.cli.screen import Screen
+from hansa.kernel import errors
+from hansa.messages.clusters import Cluster, NewToken, Token
 from hansa.messages.membership import JoinHub, Membership
 
 _PATH = "/v1/membership"
 _SLOW = 60.0  # the manager asks the hub meanwhile
+_MINUTES = 5.0  # a token that is used at once
+_EVERY = 0.5
+T = TypeVar("T", Cluster, Membership)
 
 
 def join(
-    address: Annotated[str, typer.Argument(metavar="HUB", help="Where managers reach the hub, https://host:7443.")],
-    token: Annotated[str, typer.Option("--token", help="What `cluster token create` gave; - reads it from stdin.")],
+    address: Annotated[
+        str | None, typer.Argument(metavar="HUB", help="Where managers reach the hub, https://host:7443.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            help="What `cluster token create` gave; - reads it from stdin. Without, one is made at the hub in use.",
+        ),
+    ] = None,
+    hub: options.Hub = None,
     cluster: options.Cluster = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let this cluster join a federation."""
+    """Let this cluster join a federation: with a token, or as admin of both."""
+    if token is not None and address is None:
+        raise typer.BadParameter("say which hub the token is of", param_hint="HUB")
     screen = Screen(as_json=as_json)
-    said = JoinHub(hub=session.checked_url(address), token=_given(token))
     with session.opened(cluster) as manager, screen.waiting("joining"):
-        found = _ask(manager, "POST", said)
+        if token is None:
+            made = _made_token(hub, _ask(manager, "GET").cluster)
+            token, address = made.token, address or made.hub
+        if not address:
+            raise typer.BadParameter("the hub does not tell where managers reach it", param_hint="HUB")
+        found = _ask(manager, "POST", JoinHub(hub=session.checked_url(address), token=_given(token)))
     _print(screen, found)
+
+
+def _made_token(hub: str | None, cluster: str) -> Token:
+    with hub_session.opened(hub) as opened:
+        return opened.create_token(NewToken(cluster=cluster, minutes=_MINUTES))
 
 
 def membership(cluster: options.Cluster = None, as_json: options.Json = False) -> None:
@@ -48,6 +74,8 @@ def leave(
     force: Annotated[
         bool, typer.Option("--force", help="The manager forgets its hub at once, whatever runs or answers.")
     ] = False,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until it has left.")] = False,
+    timeout: Annotated[float, typer.Option("--timeout", min=1, help="With --wait: seconds until we give up.")] = 600.0,
     yes: options.Yes = False,
     hub: options.Hub = None,
     cluster: options.Cluster = None,
@@ -60,13 +88,29 @@ def leave(
     if member is not None:
         with hub_session.opened(hub) as opened:
             one = opened.leave(member)
+            if wait:
+                one = _until(lambda: opened.cluster(member), lambda seen: seen.state == "left", timeout, screen)
         screen.data(msgspec.to_builtins(one))
-        screen.line(f"{one.id} is {state(one)}: {one.reason}")
+        screen.line(f"{one.id} has left" if one.state == "left" else f"{one.id} is to leave when its work is done")
         return
     with session.opened(cluster) as manager:
         confirmation.require(f"shall {manager.name} leave its federation?", yes=yes)
         found = _ask(manager, "DELETE", force=force)
+        if wait:
+            found = _until(lambda: _ask(manager, "GET"), lambda seen: seen.state != "leaving", timeout, screen)
     _print(screen, found)
+
+
+def _until(look: Callable[[], T], is_so: Callable[[T], bool], timeout: float, screen: Screen) -> T:
+    """What is seen when it has left; both clusters and memberships tell why they have not."""
+    end = time.monotonic() + timeout
+    with screen.waiting("leaving") as bar:
+        while not is_so(seen := look()):
+            bar.title(f"leaving: {seen.reason}")
+            if time.monotonic() > end:
+                raise errors.Temporary(f"it has not left after {timeout:g} s: {seen.reason}", hint="it goes on")
+            time.sleep(_EVERY)
+    return seen
 
 
 def _given(value: str) -> str:
