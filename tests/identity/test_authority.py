@@ -36,7 +36,7 @@ def request_for(key: Any, *, name: str = "x", alternative: str = "", algorithm: 
 
 
 def signed(of: authority.Root, request: str, cluster: str = "lubeck", **given: Any) -> authority.Issued:
-    arguments: dict[str, Any] = {"now": NOW, "seconds": DAY, "trust_domain": "hansa", **given}
+    arguments: dict[str, Any] = {"now": NOW, "seconds": DAY, "trust_domain": "hansa", "life": 7, **given}
     return authority.sign_cluster(of, authority.public_key(request), cluster=cluster, **arguments)
 
 
@@ -53,6 +53,7 @@ def test_a_certificate_says_who_it_is_for(cluster: str) -> None:
     assert (told.since, told.until) == (NOW - 300, NOW + DAY) == (NOW - 300, issued.until)
     assert authority.root_id(issued.serial) == ROOT.id
     assert len(issued.serial) == 40
+    assert told.life == 7
 
 
 def test_of_a_request_only_the_key_counts() -> None:

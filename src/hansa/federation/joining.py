@@ -32,7 +32,7 @@ async def join(hub: Hub, said: Join) -> Joined:
             token = await _use(hub, token, said, mark)
         if (token.used_by, token.used_key) != (cluster, mark):
             raise BadToken("the token was used already", hint="make a new one: hansa cluster token create")
-        issued = _sign(hub, cluster, key)
+        issued = _sign(hub, cluster, key, token.life)
         return _answer(hub, await _enter(hub, token, said, issued), issued)
 
 
@@ -137,7 +137,7 @@ async def approve(hub: Hub, caller: Caller, cluster: str) -> Known:
 
 async def renew(hub: Hub, shown: authority.Presented, said: Renew) -> Joined:
     """A new certificate for who has one. The one that was shown stays good, for the answer may get lost."""
-    issued = _sign(hub, shown.cluster, authority.public_key(said.request))
+    issued = _sign(hub, shown.cluster, authority.public_key(said.request), shown.life)
 
     def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
         if shown.serial not in record.serials:
@@ -180,12 +180,13 @@ async def leave(hub: Hub, cluster: str) -> None:
     await acting.change(hub, cluster, decide)
 
 
-def _sign(hub: Hub, cluster: str, key: authority.PublicKey) -> authority.Issued:
+def _sign(hub: Hub, cluster: str, key: authority.PublicKey, life: int) -> authority.Issued:
     return authority.sign_cluster(
         hub.trust.active,
         key,
         trust_domain=hub.trust.domain,
         cluster=cluster,
+        life=life,
         now=hub.clock.now(),
         seconds=hub.settings.certificate_hours * _HOUR,
     )

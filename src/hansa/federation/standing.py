@@ -4,8 +4,11 @@ TLS has seen to it that a trusted root signed the certificate and that its owner
 its root are looked at here, by the hub's own clock and its newest knowledge.
 """
 
-from hansa.federation import heartbeats, syncing
+from dataclasses import replace
+
+from hansa.federation import acting, heartbeats, syncing
 from hansa.federation.errors import CertificateExpired, NotAMember
+from hansa.federation.ports import ClusterRecord
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
 from hansa.identity import authority
@@ -26,6 +29,8 @@ async def member(hub: Hub, shown: authority.Presented, *, late: bool = False) ->
         async with hub.trust.looking:
             if not _current(hub, shown):
                 await syncing.learn(hub)
+    if not _current(hub, shown) and _of_a_time_that_was_lost(hub, shown):
+        await _remember(hub, shown)
     if not hub.trust.knows(shown.serial):
         raise NotAMember(
             f"the root that signed this certificate of cluster {shown.cluster} is not trusted any more",
@@ -46,6 +51,27 @@ def _may_be_newer_than_we_know(hub: Hub, shown: authority.Presented) -> bool:
     goes on calling must cost nothing."""
     learned = hub.registry.learned
     return learned is None or learned < shown.since + authority.CLOCKS_DIFFER + _IN_STEP
+
+
+def _of_a_time_that_was_lost(hub: Hub, shown: authority.Presented) -> bool:
+    """Whether it is newer than all we remember of this very life of the cluster. What a hub signs it has written down
+    before: so this one was signed after the backup that this hub was restored from."""
+    known = hub.registry.get(shown.cluster)
+    if known is None or not known.record.serials or not hub.trust.knows(shown.serial):
+        return False
+    newest = known.record.certificate_until
+    return shown.life == known.record.incarnation and newest is not None and shown.until > newest
+
+
+async def _remember(hub: Hub, shown: authority.Presented) -> None:
+    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
+        if shown.serial in record.serials or shown.life != record.incarnation or not record.serials:
+            return record, "", ""
+        serials = (record.serials[-1], shown.serial)
+        told = "shows a certificate that was signed after the backup this hub was restored from"
+        return replace(record, serials=serials, certificate_until=shown.until), "certificate", told
+
+    await acting.change(hub, shown.cluster, decide)
 
 
 def _check_time(hub: Hub, shown: authority.Presented, *, late: bool) -> None:

@@ -30,6 +30,11 @@ class Presented:
     since: float
     until: float
 
+    @property
+    def life(self) -> int:
+        """For which life of the cluster it was made."""
+        return int(self.serial[8:16], 16)
+
 
 def presented(der: bytes) -> Presented:
     """Raises `NotACluster`."""

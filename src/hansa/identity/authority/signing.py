@@ -14,7 +14,8 @@ from hansa.identity.authority.requests import PublicKey
 from hansa.identity.authority.roots import EARLIER, Root, moment, pem, signer
 
 CLOCKS_DIFFER = 300.0  # seconds
-_RANDOM_BYTES = 16
+_RANDOM_BYTES = 12
+_LIVES = 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,11 @@ class Issued:
     until: float
 
 
-def sign_cluster(root: Root, key: PublicKey, *, trust_domain: str, cluster: str, now: float, seconds: float) -> Issued:
-    """A member's certificate. It ends with its root at the latest."""
+def sign_cluster(
+    root: Root, key: PublicKey, *, trust_domain: str, cluster: str, life: int, now: float, seconds: float
+) -> Issued:
+    """A member's certificate. It ends with its root at the latest. `life` counts how often there was a cluster of this
+    id, and stands in the serial: a certificate tells for which of them it was made."""
     uri = names.cluster_uri(trust_domain, cluster)
     return _issue(
         root,
@@ -36,6 +40,7 @@ def sign_cluster(root: Root, key: PublicKey, *, trust_domain: str, cluster: str,
         trust_domain=trust_domain,
         alternatives=[x509.UniformResourceIdentifier(uri)],
         purpose=ExtendedKeyUsageOID.CLIENT_AUTH,
+        life=life,
         since=now - CLOCKS_DIFFER,
         until=now + seconds,
     )
@@ -52,6 +57,7 @@ def sign_hub(root: Root, *, trust_domain: str, now: float, seconds: float) -> tu
         trust_domain=trust_domain,
         alternatives=[x509.DNSName(name), x509.UniformResourceIdentifier(names.hub_uri(trust_domain))],
         purpose=ExtendedKeyUsageOID.SERVER_AUTH,
+        life=0,
         since=now - EARLIER,
         until=now + seconds,
     )
@@ -66,13 +72,14 @@ def _issue(
     trust_domain: str,
     alternatives: list[x509.GeneralName],
     purpose: x509.ObjectIdentifier,
+    life: int,
     since: float,
     until: float,
 ) -> Issued:
     above, signing_key = signer(root)
     since = max(since, above.not_valid_before_utc.timestamp())
     until = min(until, above.not_valid_after_utc.timestamp())
-    serial = root.id + secrets.token_hex(_RANDOM_BYTES)
+    serial = f"{root.id}{life % _LIVES:08x}{secrets.token_hex(_RANDOM_BYTES)}"
     usage = x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,

@@ -144,30 +144,45 @@ async def test_without_a_certificate(door: HubDoor) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["foreign", "self-made", "the hub's own", "of another federation", "never recorded", "for servers"]
+    "what",
+    [
+        "foreign",
+        "self-made",
+        "the hub's own",
+        "of another federation",
+        "never recorded",
+        "of a former life",
+        "of a later life",
+        "of nobody",
+        "for servers",
+    ],
 )
 async def test_certificates_that_are_no_members(door: HubDoor, what: str) -> None:
     """Either TLS hangs up or the answer says why; nothing is served."""
     one, hub, now = await member(door), door.hub, door.hub.clock.now()
     made = authority.new_request("visby")
     key = authority.public_key(made.request)
-    given = {"cluster": "visby", "now": now, "seconds": 3600.0}
+    given: dict[str, Any] = {"cluster": "visby", "life": 1, "now": now, "seconds": 3600.0}
+    later: dict[str, Any] = {**given, "trust_domain": "hansa", "seconds": 90_000.0}
     own, own_key = authority.sign_hub(hub.trust.active, trust_domain="hansa", now=now, seconds=3600)
     stranger = authority.new_root("hansa", now=now, seconds=3600)
     # a root of the same name and id, so that only the signature tells
     double = replace(authority.new_root("hansa", now=now, seconds=3600), id=hub.trust.active.id)
     chain, secret = {
-        "foreign": (authority.sign_cluster(stranger, key, trust_domain="hansa", **given).chain, made.key),  # type: ignore[arg-type]
-        "self-made": (authority.sign_cluster(double, key, trust_domain="hansa", **given).chain, made.key),  # type: ignore[arg-type]
+        "foreign": (authority.sign_cluster(stranger, key, trust_domain="hansa", **given).chain, made.key),
+        "self-made": (authority.sign_cluster(double, key, trust_domain="hansa", **given).chain, made.key),
         "the hub's own": (own.chain, own_key),
         "of another federation": (
-            authority.sign_cluster(hub.trust.active, key, trust_domain="other", **given).chain,  # type: ignore[arg-type]
+            authority.sign_cluster(hub.trust.active, key, trust_domain="other", **given).chain,
             made.key,
         ),
         "never recorded": (
-            authority.sign_cluster(hub.trust.active, key, trust_domain="hansa", **given).chain,  # type: ignore[arg-type]
+            authority.sign_cluster(hub.trust.active, key, trust_domain="hansa", **given).chain,
             made.key,
         ),
+        "of a former life": (authority.sign_cluster(hub.trust.active, key, **{**later, "life": 0}).chain, made.key),
+        "of a later life": (authority.sign_cluster(hub.trust.active, key, **{**later, "life": 2}).chain, made.key),
+        "of nobody": (authority.sign_cluster(hub.trust.active, key, **{**later, "cluster": "vineta"}).chain, made.key),
         "for servers": (own.chain + one.joined.certificate, own_key),
     }[what]
     context = authority.contexts.for_member(hub.trust.roots, chain, secret)
@@ -175,7 +190,7 @@ async def test_certificates_that_are_no_members(door: HubDoor, what: str) -> Non
         try:
             answer = await line.beat()
         except httpx.TransportError:
-            assert what not in ("of another federation", "never recorded")
+            assert what in ("foreign", "self-made", "the hub's own", "for servers")
             return
     assert problem(answer) == "federation.not-a-member"
 
@@ -258,6 +273,28 @@ async def test_who_was_removed_long_ago_costs_no_question(door: HubDoor) -> None
     await door.app.database.close()  # whoever asked it now would hear of it
     with pytest.raises(WasRemoved):
         await standing.member(door.hub, one.shown)
+
+
+async def test_a_hub_restored_from_a_backup_does_not_lock_members_out(door: HubDoor) -> None:
+    """It forgot a renewal; what it signed itself tells that there was one."""
+    one = await member(door)
+    before = acting.get(door.hub, "visby").record
+    door.move(hours=0.1)
+    made = authority.new_request("visby")
+    newer = Member(await joining.renew(door.hub, one.shown, Renew(request=made.request)), made.key)
+    forgotten = replace(before, version=acting.get(door.hub, "visby").record.version)
+    assert await door.hub.clusters.put(forgotten) is not None
+    await door.now()
+    assert newer.shown.serial not in acting.get(door.hub, "visby").record.serials
+    async with connection(door, newer.context()) as line:
+        assert (await line.beat()).status_code == 200
+        assert (await line.beat(2)).status_code == 200
+    assert acting.get(door.hub, "visby").record.serials == (one.shown.serial, newer.shown.serial)
+    (told, *_) = await door.hub.clusters.changes(cluster="visby")
+    assert told.kind == "certificate"
+    await joining.leave(door.hub, "visby")  # who has left is not remembered
+    async with connection(door, newer.context()) as line:
+        assert problem(await line.beat(3)) == "federation.not-a-member"
 
 
 async def rotated(door: HubDoor, state: str) -> None:
