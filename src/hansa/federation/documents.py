@@ -60,6 +60,15 @@ class RolloutRecord(Struct, frozen=True, kw_only=True):
     seq: int = 0
 
 
+def assigned(rollout: RolloutRecord | None, cluster: str) -> int:
+    """The version of the document this cluster should have; 0 is none. Whether that means it is another question."""
+    if rollout is None:
+        return 0
+    if rollout.state == "done" or cluster in rollout.given:
+        return rollout.version
+    return rollout.kept.get(cluster, rollout.former)
+
+
 class Documents(Protocol):
     """All versions of all documents."""
 

@@ -17,6 +17,8 @@ class Shelf:
         self.documents_seq = 0  # what came with later versions of the hub is not here yet
         self.rollouts_seq = 0
         self.edition = 0  # another after every change
+        self._told: dict[str, int] = {}
+        self._floor = 0
 
     def newest(self, sort: Sort, *, removed: bool = False) -> Iterator[DocumentRecord]:
         """The newest version of each, by name; those that were removed only if asked for."""
@@ -54,6 +56,17 @@ class Shelf:
 
     def rollouts(self) -> list[RolloutRecord]:
         return list(self._rollouts.values())
+
+    def told_since(self, cluster: str) -> int:
+        """The hub's version that last gave the cluster another version of a document."""
+        return max(self._floor, self._told.get(cluster, 0))
+
+    def begin(self, seq: int) -> None:
+        """After a start it is not known who was given what when: whoever has less than this asks once more."""
+        self._floor = seq
+
+    def gave(self, cluster: str, seq: int) -> None:
+        self._told[cluster] = max(seq, self._told.get(cluster, 0))
 
     def learn_documents(self, records: Iterable[DocumentRecord]) -> None:
         """What the database says, or what was just written."""

@@ -18,7 +18,7 @@ from real.simulated_manager import SimulatedManager
 CLUSTERS = ("bergen", "danzig", "novgorod", "reval", "riga", "visby")
 SETTINGS = {"hub.heartbeat_every": 2.0, "hub.lease_seconds": 1.0, "hub.sync_every": 0.1}
 STAGES = {"canary": 1, "percentages": [50, 100], "soak": 1.0, "patience": 60}
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 async def follow(manager: SimulatedManager, over: asyncio.Event) -> None:
@@ -43,17 +43,24 @@ async def rollout(hubs: list[Hub]) -> dict[str, Any]:
     return {}
 
 
-async def kill_in_turn(hubs: list[Hub]) -> int:
-    """Kills each hub in turn until the rollout is done; how often."""
+async def write(hub: Hub, body: dict[str, Any]) -> None:
+    """Again if the database of a busy machine is slow: the same once more is no other version."""
+    end = time.monotonic() + PATIENCE
+    while (answer := await asyncio.to_thread(hub.admin.put, "/v1/configs/base", json=body)).status_code != 200:
+        assert answer.status_code == 503, answer.text
+        assert time.monotonic() < end, answer.text
+
+
+async def kill_in_turn(hubs: list[Hub]) -> None:
+    """Kills each hub in turn, both at least once, until the rollout is done."""
     end, killed = time.monotonic() + PATIENCE, 0
-    while (told := await rollout(hubs)).get("state") != "done":
+    while killed < 2 or (told := await rollout(hubs)).get("state") != "done":
         assert time.monotonic() < end, f"it does not end: {told}"
         hub = hubs[killed % 2]
         hub.kill()
         killed += 1
         await asyncio.sleep(1.5)  # the other takes over what it did
         await asyncio.to_thread(hub.start)
-    return killed
 
 
 async def test_every_step_is_taken_once(start_hub: StartHub, postgres_database: Database) -> None:
@@ -72,9 +79,8 @@ async def test_every_step_is_taken_once(start_hub: StartHub, postgres_database: 
             for manager in managers:
                 tasks.create_task(follow(manager, over))
             try:
-                body = {"settings": {"jobs": {"run_limit": 60}}, "stages": STAGES}
-                assert (await asyncio.to_thread(one.admin.put, "/v1/configs/base", json=body)).status_code == 200
-                assert await kill_in_turn(hubs) >= 2
+                await write(one, {"settings": {"jobs": {"run_limit": 60}}, "stages": STAGES})
+                await kill_in_turn(hubs)
             finally:
                 over.set()
     for hub in hubs:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from hansa.federation import live, selectors
-from hansa.federation.documents import DocumentRecord, RolloutRecord
+from hansa.federation.documents import DocumentRecord, RolloutRecord, assigned
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.registry import Known
 from hansa.federation.shelf import Shelf
@@ -44,19 +44,24 @@ def is_meant(record: DocumentRecord | None, known: Known) -> bool:
     return selectors.parse(scope.get("selector", "")).matches(known)
 
 
-def assigned(rollout: RolloutRecord | None, cluster: str) -> int:
-    """The version of the document this cluster should have; 0 is none. Whether that means it is another question."""
-    if rollout is None:
-        return 0
-    if rollout.state == "done" or cluster in rollout.given:
-        return rollout.version
-    return rollout.kept.get(cluster, rollout.former)
+class Assignment:
+    """One document as it stands, to be asked about many clusters."""
 
+    def __init__(self, shelf: Shelf, document: str) -> None:
+        self.document = document
+        self._shelf = shelf
+        self._rollout = shelf.rollout(document)
+        self._records: dict[int, DocumentRecord | None] = {0: None}
 
-def wanted(shelf: Shelf, document: str, known: Known) -> int:
-    """As `assigned`, but 0 if that version does not mean it."""
-    version = assigned(shelf.rollout(document), known.id)
-    return version if version and is_meant(shelf.version("config", document, version), known) else 0
+    def record(self, version: int) -> DocumentRecord | None:
+        if version not in self._records:
+            self._records[version] = self._shelf.version("config", self.document, version)
+        return self._records[version]
+
+    def wanted(self, known: Known) -> int:
+        """The version this cluster should have; 0 if there is none, or that does not mean it."""
+        version = assigned(self._rollout, known.record.id)
+        return version if is_meant(self.record(version), known) else 0
 
 
 def base_of(rollout: RolloutRecord | None) -> tuple[int, dict[str, int]]:
@@ -89,12 +94,16 @@ def parts(shelf: Shelf, known: Known) -> list[Part]:
 
 
 def _parts(shelf: Shelf, known: Known) -> Iterator[Part]:
-    for rollout in shelf.rollouts():
-        version = assigned(rollout, known.id)
-        record = shelf.version("config", rollout.document, version) if version else None
-        if record is not None and is_meant(record, known):
+    for assignment in assignments(shelf):
+        record = assignment.record(assignment.wanted(known))
+        if record is not None:
             scope = scope_of(record)
             yield Part(record, 2 if scope.cluster else 1 if scope.selector.strip() else 0)
+
+
+def assignments(shelf: Shelf) -> list[Assignment]:
+    """Of every document, by name."""
+    return [Assignment(shelf, document) for document in sorted(rollout.document for rollout in shelf.rollouts())]
 
 
 def told(shelf: Shelf, known: Known) -> tuple[dict[str, object], tuple[Setting, ...]]:

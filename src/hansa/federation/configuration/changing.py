@@ -13,7 +13,7 @@ from hansa.federation import acting, document_rules, live, selectors
 from hansa.federation.configuration import assigning, driving, observing, stepping
 from hansa.federation.documents import DocumentRecord, RolloutRecord
 from hansa.federation.errors import BadDocument, ChangedMeanwhile, NoSuchDocument, NotInThisState
-from hansa.federation.learning import learn
+from hansa.federation.learning import learn, take
 from hansa.federation.ports import Note
 from hansa.federation.room import Hub
 from hansa.federation.shelf import missing
@@ -113,7 +113,7 @@ async def _publish(
         added = await hub.documents.add(record, Note("", "config", told), opens=opens, closes=closes)
         if added is not None:
             hub.shelf.learn_documents((added[0],))
-            hub.shelf.learn_rollouts([added[1]] if added[1] is not None else [])
+            take(hub, [added[1]] if added[1] is not None else [])
             return added[0]
         await learn(hub)
     raise ChangedMeanwhile(f"document {name} is being changed by others", hint="look at it, and try again")
@@ -184,7 +184,7 @@ async def _change(
             return rollout
         written = await hub.rollouts.put(new, *driving.notes(rollout, new))
         if written is not None:
-            hub.shelf.learn_rollouts((written,))
+            take(hub, (written,))
             return written
         await learn(hub)
     raise ChangedMeanwhile(f"the rollout of {name} is being changed by others", hint="look at it, and try again")

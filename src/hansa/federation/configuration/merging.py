@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hansa.federation import acting, live
+from hansa.federation import acting, desired, live
 from hansa.federation.configuration import assigning, observing
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
@@ -26,14 +26,14 @@ def effective(hub: Hub, cluster: str) -> Effective:
         cluster=cluster,
         settings=settings,
         origins=tuple(origins),
-        desired=known.record.desired,
+        desired=desired.generation(hub, cluster),
         applied=observing.sight(hub, known, now).applied.generation,
         drift=_drift(hub, known, now),
     )
 
 
 def _drift(hub: Hub, known: Known, now: float) -> str:
-    documents = sorted(rollout.document for rollout in hub.shelf.rollouts())
+    documents = assigning.assignments(hub.shelf)
     told = [
         f"{name}: should have {version(one.desired)}, has {version(one.applied)} ({one.state}"
         + (f": {one.error})" if one.error else ")")

@@ -1,14 +1,16 @@
 """Where is each cluster with each document? Read off what it last said, and whether it is heard."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hansa.federation import judging
 from hansa.federation.configuration import assigning
+from hansa.federation.configuration.assigning import Assignment
 from hansa.federation.configuration.stepping import Reach, Seen
 from hansa.federation.documents import RolloutRecord
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
+from hansa.federation.shelf import Shelf
 from hansa.messages.configuration import ClusterVersion
 from hansa.messages.members import Applied
 
@@ -47,61 +49,77 @@ def sight(hub: Hub, known: Known, now: float) -> Sight:
     return Sight(known, reach, judging.applied_of(known))
 
 
-def audience(hub: Hub, rollout: RolloutRecord, now: float) -> dict[str, Seen]:
-    """Everyone for whom the rollout changes something: whom the new version means, or the one it has."""
-    return {known.id: _seen(hub, rollout, known, now) for known in _concerned(hub, rollout)}
+class Audience:
+    """Everyone for whom a rollout changes something: whom the new version means, or the one they have."""
+
+    def __init__(self, shelf: Shelf, rollout: RolloutRecord) -> None:
+        versions = {rollout.version, rollout.former, *rollout.kept.values()}
+        self._records = {version: shelf.version("config", rollout.document, version) for version in versions}
+        self._rollout = rollout
+        self.seen: dict[str, Seen] = {}
+
+    def becomes(self, known: Known) -> int | None:
+        """The version it should have in the end, 0 being none; None if nothing changes for it."""
+        rollout = self._rollout
+        if assigning.is_meant(self._records[rollout.version], known):
+            return rollout.version
+        former = self._records[rollout.kept.get(known.record.id, rollout.former)]
+        return 0 if assigning.is_meant(former, known) else None
+
+    def note(self, sight: Sight, new: int, trouble: str) -> None:
+        document = self._rollout.document
+        self.seen[sight.known.record.id] = Seen(
+            reach=sight.reach,
+            well=not trouble,
+            has=sight.version(document) == new,
+            error=sight.error(document, new),
+            trouble=trouble,
+        )
 
 
-def _concerned(hub: Hub, rollout: RolloutRecord) -> Iterator[Known]:
-    records = {
-        version: hub.shelf.version("config", rollout.document, version)
-        for version in {rollout.version, rollout.former, *rollout.kept.values()}
-    }
-    for known in hub.registry:
+def look(hub: Hub, audiences: Sequence[Audience], now: float, among: Iterable[Known]) -> None:
+    """Notes these clusters wherever they are concerned; each is looked at once."""
+    for known in among:
         if known.record.state not in _TAKING or not assigning.can_be_told(known):
             continue
-        former = rollout.kept.get(known.id, rollout.former)
-        if assigning.is_meant(records[rollout.version], known) or assigning.is_meant(records[former], known):
-            yield known
+        concerned = [(one, new) for one in audiences if (new := one.becomes(known)) is not None]
+        if concerned:
+            seen, trouble = sight(hub, known, now), "; ".join(judging.health_of(known).missing)
+            for one, new in concerned:
+                one.note(seen, new, trouble)
 
 
-def _seen(hub: Hub, rollout: RolloutRecord, known: Known, now: float) -> Seen:
-    seen = sight(hub, known, now)
-    record = hub.shelf.version("config", rollout.document, rollout.version)
-    new = rollout.version if assigning.is_meant(record, known) else 0
-    trouble = judging.health_of(known).missing
-    return Seen(
-        reach=seen.reach,
-        well=not trouble,
-        has=seen.version(rollout.document) == new,
-        error=seen.error(rollout.document, new),
-        trouble="; ".join(trouble),
-    )
+def audience(hub: Hub, rollout: RolloutRecord, now: float) -> dict[str, Seen]:
+    found = Audience(hub.shelf, rollout)
+    look(hub, [found], now, hub.registry)
+    return found.seen
 
 
-def standings(hub: Hub, *documents: str) -> Iterator[tuple[str, ClusterVersion]]:
+def standings(hub: Hub, documents: Sequence[Assignment]) -> Iterator[tuple[str, ClusterVersion]]:
     """Each of these documents with every cluster that should have it, or has it."""
     now = hub.clock.now()
     for known in hub.registry:
         yield from of_cluster(hub, known, documents, now)
 
 
-def of_cluster(hub: Hub, known: Known, documents: Iterable[str], now: float) -> Iterator[tuple[str, ClusterVersion]]:
+def of_cluster(
+    hub: Hub, known: Known, documents: Sequence[Assignment], now: float
+) -> Iterator[tuple[str, ClusterVersion]]:
     if known.record.state not in _TAKING or known.record.kind != "hansa":
         return
-    seen = sight(hub, known, now)
-    for document in documents:
-        wanted = assigning.wanted(hub.shelf, document, known)
-        has = seen.version(document)
-        if wanted or has:
-            yield document, _standing(seen, document, wanted, has)
+    applied = judging.applied_of(known)
+    versions = {one.name: one.version for one in applied.documents}
+    for one in documents:
+        wanted, has = one.wanted(known), versions.get(one.document, 0)
+        if wanted != has:
+            yield one.document, _behind(sight(hub, known, now), one.document, wanted, has)
+        elif has:
+            yield one.document, ClusterVersion(cluster=known.record.id, desired=has, applied=has, state="in-sync")
 
 
-def _standing(seen: Sight, document: str, wanted: int, has: int) -> ClusterVersion:
-    known, state, error = seen.known, "in-sync", ""
-    if has == wanted:
-        pass
-    elif not assigning.can_be_told(known):
+def _behind(seen: Sight, document: str, wanted: int, has: int) -> ClusterVersion:
+    known = seen.known
+    if not assigning.can_be_told(known):
         state, error = "unsupported", f"its manager {known.facts.version} takes no configuration from a hub"
     elif error := seen.error(document, wanted):
         state = "failed"

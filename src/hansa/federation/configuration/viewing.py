@@ -66,7 +66,8 @@ def rollout(hub: Hub, name: str) -> Rollout:
 
 
 def _clusters(hub: Hub, name: str) -> tuple[ClusterVersion, ...]:
-    return tuple(sorted((one for _, one in observing.standings(hub, name)), key=lambda one: one.cluster))
+    found = observing.standings(hub, [assigning.Assignment(hub.shelf, name)])
+    return tuple(sorted((one for _, one in found), key=lambda one: one.cluster))
 
 
 def _rollout(record: RolloutRecord, clusters: tuple[ClusterVersion, ...]) -> Rollout:
@@ -162,7 +163,7 @@ def overview(hub: Hub) -> Overview:
 
 
 def _standings(hub: Hub) -> Iterable[tuple[str, ClusterVersion]]:
-    return observing.standings(hub, *sorted(rollout.document for rollout in hub.shelf.rollouts()))
+    return observing.standings(hub, assigning.assignments(hub.shelf))
 
 
 def _summaries(hub: Hub, standings: list[tuple[str, ClusterVersion]]) -> tuple[DocumentSummary, ...]:

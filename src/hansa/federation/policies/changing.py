@@ -1,7 +1,6 @@
 """What people do with policies: write a new version, try it out first, take it away. Each is one conditional write."""
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -84,9 +83,7 @@ def dry_run(hub: Hub, name: str, new: NewPolicy) -> DryRun:
     old = checking.read(new.kind, newest.body["rules"]) if newest is not None and holds else effects.empty(new.kind)
     before = _all(hub, new.kind)
     after = sorted([*((other, said) for other, said in before if other != name), (name, rules)], key=lambda one: one[0])
-    found = effects.of(hub, new.kind, before, after)
-    shown = tuple(islice(found, _MOST_EFFECTS))
-    more = sum(1 for _ in found)
+    shown, more = effects.of(hub, new.kind, before, after, _MOST_EFFECTS)
     warned = [*effects.warnings(hub, new.kind, before, after)]
     if more:
         warned.append(f"{more} more would be different; the first {_MOST_EFFECTS} are shown")
@@ -94,7 +91,7 @@ def dry_run(hub: Hub, name: str, new: NewPolicy) -> DryRun:
         policy=name,
         version=newest.version + 1 if newest is not None else 1,
         differences=tuple(effects.differences(old, rules)),
-        effects=shown,
+        effects=tuple(shown),
         warnings=tuple(warned),
     )
 

@@ -1,6 +1,8 @@
 """What would be different? A policy as it is and as it would be, held against every cluster; pure."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -22,6 +24,15 @@ from hansa.federation.registry import Known
 from hansa.federation.room import Hub
 from hansa.messages.policies import Effect, PolicyKind
 
+
+@dataclass(slots=True)
+class Alike:
+    """Effects of one sort: how many, and each, if anybody wants to see it."""
+
+    count: int
+    each: Iterator[Effect]
+
+
 Named = Sequence[tuple[str, Any]]  # all policies of the kind, with their names
 
 
@@ -37,20 +48,34 @@ def _shown(value: Any) -> str:
     return "not said" if value is None or value in ("", [], {}) else msgspec.json.encode(value).decode()
 
 
-def of(hub: Hub, kind: PolicyKind, before: Named, after: Named) -> Iterator[Effect]:
-    """Everything that would be otherwise, clusters by id."""
+def of(hub: Hub, kind: PolicyKind, before: Named, after: Named, most: int) -> tuple[list[Effect], int]:
+    """Everything that would be otherwise, at most so many; and how many more."""
+    shown: list[Effect] = []
+    count = 0
+    for found in _found(hub, kind, before, after):
+        count += found.count
+        shown += islice(found.each, most - len(shown))
+    return shown, count - len(shown)
+
+
+def _found(hub: Hub, kind: PolicyKind, before: Named, after: Named) -> Iterator[Alike]:
     match kind:
         case "federation":
-            yield from _federation(hub, before, after)
+            yield from _single(_federation(hub, before, after))
         case "placement":
-            yield from _placement(hub, before, after)
+            yield from _single(_placement(hub, before, after))
         case "network":
             yield from _pairs(hub, before, after, network.refusal, "may talk", _network_texts)
         case "migration":
             yield from _pairs(hub, before, after, migration.path_refusal, "may move", _migration_texts)
-            yield from _migration_limits(hub, before, after)
+            yield from _single(_migration_limits(hub, before, after))
         case "admission":
-            yield from _admission(hub, _only(before), _only(after))
+            yield from _single(_admission(hub, _only(before), _only(after)))
+
+
+def _single(effects: Iterator[Effect]) -> Iterator[Alike]:
+    for effect in effects:
+        yield Alike(1, iter((effect,)))
 
 
 def warnings(hub: Hub, kind: PolicyKind, before: Named, after: Named) -> Iterator[str]:
@@ -134,7 +159,7 @@ def _pairs(
     refusal: Callable[[Named, Known, Known], str],
     may: str,
     texts: Callable[[Named], list[str]],
-) -> Iterator[Effect]:
+) -> Iterator[Alike]:
     """Ordered pairs. Clusters that every selector takes for the same are asked about once, so that thousands of them
     are not millions of questions."""
     members = _members(hub)
@@ -145,13 +170,15 @@ def _pairs(
     for sources in alike.values():
         for targets in alike.values():
             old, new = refusal(before, sources[0], targets[0]), refusal(after, sources[0], targets[0])
-            if bool(old) == bool(new):
-                continue
-            for source in sources:
-                for target in targets:
-                    if source is not target:
-                        subject = f"{source.id} -> {target.id}"
-                        yield Effect(subject=subject, before=_may(may, old), after=_may(may, new))
+            if bool(old) != bool(new):
+                words = _may(may, old), _may(may, new)
+                count = len(sources) * len(targets) - (len(sources) if sources is targets else 0)
+                pairs = ((one, other) for one in sources for other in targets if one is not other)
+                yield Alike(count, (_effect(f"{one.id} -> {other.id}", *words) for one, other in pairs))
+
+
+def _effect(subject: str, before: str, after: str) -> Effect:
+    return Effect(subject=subject, before=before, after=after)
 
 
 def _migration_limits(hub: Hub, before: Named, after: Named) -> Iterator[Effect]:
