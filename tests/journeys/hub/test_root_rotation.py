@@ -5,6 +5,7 @@ roots changed, and one that joins in the middle with a token that was made befor
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,9 @@ from hansa.identity import authority
 from hansa.kernel.errors import HansaError
 from hansa.messages.clusters import Facts
 from hansa.messages.members import Applied, Heartbeat
+from journeys.hub.members import eventually
 from real.hub import Hub, StartHub
+from real.manager import Manager, StartManager
 from real.postgres import Database
 from real.relay import Relay, relay
 
@@ -151,3 +154,27 @@ async def _joined(parts: AsyncExitStack, way: Relay, hub: Hub, folder: Path, *, 
     token = token or await asyncio.to_thread(hub.token)
     await line.join(f"https://127.0.0.1:{way.port}", token, folder.name, Facts(name=folder.name))
     return Calling(line)
+
+
+def test_a_real_manager_follows(start_hub: StartHub, start_manager: StartManager) -> None:
+    """It trusts the new root, renews, and gives the old one up, without being asked twice or started again."""
+    hub = start_hub(SETTINGS)
+    settings = {"membership.hub": hub.members_url, "membership.token": hub.token(), "cluster.id": "visby"}
+    manager = start_manager(settings)
+    (old,) = roots(hub)
+    eventually(lambda: hub.state("visby") == "ready", "ready")
+    assert hub.admin.post("/v1/authority/rotate").status_code == 202
+    new = next(iter(roots(hub).keys() - {old}))
+    eventually(lambda: roots(hub)[old]["state"] == "gone", "gone")
+    assert roots(hub)[new]["holders"] == 1
+    assert hub.state("visby") == "ready"
+    kept = json.loads((manager.data / "membership" / "hub-credentials.json").read_text())
+    eventually(lambda: _trusts(manager) == {roots(hub)[new]["fingerprint"]}, "without the old root")
+    assert kept["incarnation"] == 1
+    assert manager.admin.get("/v1/membership").json()["state"] == "member"
+    assert "Traceback" not in hub.log + manager.log
+
+
+def _trusts(manager: Manager) -> set[str]:
+    kept = json.loads((manager.data / "membership" / "hub-credentials.json").read_text())
+    return set(authority.fingerprints(kept["roots"]))
