@@ -67,7 +67,9 @@ class Life(RuleBasedStateMachine):
     def learn(self, ident: str, state: Any, region: str) -> None:
         self.version += 1
         new = record(ident, state=state, version=self.version, overrides={"region": region})
-        self.registry.learn(News(self.version, 1.0, clusters=[new], removed=["visby"] if ident == "riga" else []))
+        self.registry.learn(
+            News(self.version, 1.0, clusters=[new], removed={"visby": self.version} if ident == "riga" else {})
+        )
 
     @rule(ident=st.sampled_from(IDS), totals=known_clusters.totals, count=st.integers(0, 3))
     def hear(self, ident: str, totals: Totals, count: int) -> None:

@@ -47,7 +47,7 @@ def test_who_watches_hears_of_changes_only() -> None:
     known.hear(Sighting("visby", 1, 101.0, 1, {"totals": (1, b"{}")}))
     known.hear(Sighting("visby", 1, 102.0, 2, {"totals": (2, b"{}")}))  # the same
     known.hear(Sighting("visby", 1, 103.0, 3))
-    known.learn(News(6, 103.0, removed=["visby"]))
+    known.learn(News(6, 103.0, removed={"visby": 6}))
     assert told == ["visby", "visby"]
     assert known.get("visby") is None
 
@@ -106,7 +106,7 @@ def test_whatever_way_they_come_the_newest_of_each_section_stays(arrivals: list[
 def test_neighbours_are_told_once_and_together() -> None:
     directory = Directory()
     directory.learn(record("visby", version=1))
-    directory.begin(1)
+    directory.begin()
     directory.learn(record("riga", version=2))
     directory.learn(record("riga", version=3, state="degraded"))  # comes and goes: managers see for themselves
     assert directory.announce(10.0)
@@ -117,4 +117,19 @@ def test_neighbours_are_told_once_and_together() -> None:
     directory.forget("visby", 5)
     changed, gone, whole = directory.since(2, "lubeck")
     assert (changed, set(gone), whole) == ((), {"riga", "visby"}, False)
-    assert directory.since(0, "lubeck")[2]  # of the time before it began everything is told
+    assert directory.since(0, "lubeck")[2]  # who knows nothing is told everything
+
+
+def test_another_process_goes_on_telling_where_the_former_stopped() -> None:
+    """After a restart thousands of managers ask at once: what they know already is not told again."""
+    directory = Directory()
+    directory.learn(record("lubeck", version=1))
+    directory.learn(record("visby", version=2))
+    directory.learn(record("riga", version=3, state="left"))
+    directory.forget("tallinn", 4)
+    directory.begin()
+    assert directory.announced == 4
+    assert not directory.announce(10.0)
+    changed, gone, whole = directory.since(1, "lubeck")
+    assert ([one.id for one in changed], set(gone), whole) == (["visby"], {"riga", "tallinn"}, False)
+    assert directory.since(4, "lubeck") == ((), (), False)

@@ -3,7 +3,7 @@
 Nothing else in Hansa knows every concrete class.
 """
 
-from hansa.bootstrap import open_files
+from hansa.bootstrap import memory, open_files
 from hansa.bootstrap.app import App, about, default_provider
 from hansa.bootstrap.building import AlreadyRunning, opened
 from hansa.bootstrap.doctor import Check, doctor
@@ -18,6 +18,7 @@ __all__ = [
     "about",
     "default_provider",
     "doctor",
+    "memory",
     "open_files",
     "opened",
     "opened_hub",

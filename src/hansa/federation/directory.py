@@ -16,14 +16,14 @@ class Directory:
     def __init__(self) -> None:
         self._entries: dict[str, tuple[Neighbour, int]] = {}
         self._gone: dict[str, int] = {}
-        self._oldest = 0  # before this we cannot say what changed
         self.version = 0
         self.announced = 0
         self._announced_at = 0.0
 
-    def begin(self, version: int) -> None:
-        """Everything there is was learned; what changed before is not known, so who asks for that gets all."""
-        self._oldest = self.version = self.announced = version
+    def begin(self) -> None:
+        """Everything there is was learned, with its versions. Managers that were told of it by a former process, or by
+        another, need not hear it again: after a restart thousands ask at once."""
+        self.announced = self.version
 
     def learn(self, record: ClusterRecord) -> None:
         facts = facts_of(record)
@@ -32,7 +32,7 @@ class Directory:
         )
         former = self._entries.get(record.id)
         if record.state not in MEMBER:
-            if former is not None:
+            if former is not None or record.state == "left":
                 self.forget(record.id, record.version)
             return
         if former is not None and _same(former[0], entry):
@@ -42,7 +42,7 @@ class Directory:
         self.version = max(self.version, record.version)
 
     def forget(self, cluster: str, version: int) -> None:
-        if self._entries.pop(cluster, None) is not None:
+        if self._entries.pop(cluster, None) is not None or version > self._gone.get(cluster, 0):
             self._gone[cluster] = version
             self.version = max(self.version, version)
 
@@ -54,8 +54,9 @@ class Directory:
         return True
 
     def since(self, after: int, without: str) -> tuple[tuple[Neighbour, ...], tuple[str, ...], bool]:
-        """(those that changed, those that are gone, whether the first are all there are)."""
-        whole = after < self._oldest
+        """(those that changed, those that are gone, whether the first are all there are). Some may not have changed after
+        all: of a record it is known when it last changed, not where."""
+        whole = after <= 0
         entries = tuple(
             entry for entry, version in self._entries.values() if entry.id != without and (whole or version > after)
         )

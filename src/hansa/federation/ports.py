@@ -68,7 +68,7 @@ class News:
     version: int
     now: float  # the database's clock, by which all hubs go
     clusters: Sequence[ClusterRecord] = ()
-    removed: Sequence[str] = ()
+    removed: Mapping[str, int] = field(default_factory=dict)  # with the version each went with
     sightings: Sequence[Sighting] = ()
     changes: Sequence[Change] = ()
     others: frozenset[str] = frozenset()  # other tables that changed: "authorities", "documents", "rollouts"

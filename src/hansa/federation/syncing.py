@@ -39,12 +39,12 @@ async def learn(hub: Hub) -> None:
         hub.removed.discard(record.id)
         hub.directory.learn(record)
         hub.waking.wake(record.id)
-    for cluster in news.removed:
+    for cluster, version in news.removed.items():
         hub.removed.add(cluster)
-        hub.directory.forget(cluster, news.version)
+        hub.directory.forget(cluster, version)
         hub.waking.wake(cluster)
     if first:
-        hub.directory.begin(news.version)
+        hub.directory.begin()
     # news for who knows nothing tells no changes
     hub.recent.learn(news.changes if after else (await hub.clusters.changes(most=100))[::-1])
 

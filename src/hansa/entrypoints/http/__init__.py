@@ -31,6 +31,8 @@ def serve(settings: Settings) -> None:
     """Runs until SIGTERM or SIGINT; raises a `HansaError` if it cannot start."""
     telemetry.set_up_logs(settings.log)
     files = bootstrap.open_files.allow_most()
+    if settings.role != "manager":
+        bootstrap.memory.keep_large_apart()
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn_loop = uvicorn.Config("", loop="uvloop", log_config=None).get_loop_factory()
         with asyncio.Runner(loop_factory=uvicorn_loop) as runner:

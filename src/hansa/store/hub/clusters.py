@@ -61,12 +61,12 @@ class ClusterStore:
             if version == after:
                 return News(version, now)
             found = connection.execute(sa.select(clusters).where(clusters.c.version > after)).mappings()
-            gone = connection.execute(sa.select(removed.c.id).where(removed.c.version > after)).scalars()
+            gone = connection.execute(sa.select(removed.c.id, removed.c.version).where(removed.c.version > after))
             return News(
                 version=version,
                 now=now,
                 clusters=[_record(row) for row in found],
-                removed=list(gone),
+                removed={row.id: row.version for row in gone},
                 sightings=self._sightings(connection, after),
                 changes=_changes_after(connection, after) if after else (),
                 others=_others(connection, after),

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansa.bootstrap import HubApp
 from hansa.entrypoints.http import problems
-from hansa.entrypoints.http.hub.tls import Member, member_of
+from hansa.entrypoints.http.hub.tls import WAITING, Member, member_of
 from hansa.entrypoints.http.wire import decode_native, read_body
 from hansa.federation import desired, heartbeats
 from hansa.kernel.errors import HansaError, Invalid
@@ -23,9 +23,6 @@ from hansa.messages.members import Heartbeat
 
 _LARGEST = 8 * 2**20
 _LONGEST_WAIT = 60.0
-_PIECE = (
-    8192  # of an answer: TLS keeps a buffer as large as the largest ever sent at once, for each of ten thousand lines
-)
 _LATEST = 2**62
 _NOTHING_NEW = (204, b"")
 _encode = msgspec.json.Encoder().encode
@@ -58,9 +55,9 @@ class Shortcut:
             return
         headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")] if body else []
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        last = max(0, len(body) - 1) // _PIECE * _PIECE
-        for start in range(0, last, _PIECE):
-            await send({"type": "http.response.body", "body": body[start : start + _PIECE], "more_body": True})
+        last = max(0, len(body) - 1) // WAITING * WAITING
+        for start in range(0, last, WAITING):
+            await send({"type": "http.response.body", "body": body[start : start + WAITING], "more_body": True})
         await send({"type": "http.response.body", "body": body[last:]})
 
     async def _heartbeat(self, scope: Scope, receive: Receive, member: Member) -> _Answer:

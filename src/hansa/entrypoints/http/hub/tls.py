@@ -23,6 +23,9 @@ from hansa.identity import authority
 _log = structlog.get_logger("hansa.hub")
 _HOUR = 3600.0
 _EXTENSION = "hansa.certificate"
+# Bytes of an answer that may wait to be sent: TLS keeps a buffer as large as what ever waited in it, and there are two
+# connections for each of thousands of members.
+WAITING = 8192
 
 
 class MembersTls:
@@ -61,6 +64,7 @@ class MembersProtocol(Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=WAITING)
         connection = transport.get_extra_info("ssl_object")
         der = connection.getpeercert(binary_form=True) if connection is not None else None
         if der:
