@@ -95,8 +95,8 @@ class Desired(Message, frozen=True, kw_only=True):
     renew: bool = False  # its certificate is of a root that goes: get a new one now
 
 
-# The sections of a heartbeat. A hub keeps those it does not know, and shows them. Besides those below there are `facts`,
-# what the cluster says of itself (`Facts`), and `nodes`, a list of `Node`.
+# The sections of a heartbeat. A hub keeps those it does not know, and shows them. Besides those below there are
+# `facts`, what the cluster says of itself (`Facts`), and `nodes`, a list of `Node`.
 
 
 class Node(Message, frozen=True, kw_only=True):

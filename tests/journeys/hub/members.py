@@ -19,7 +19,7 @@ _PAUSE = 0.05
 CPU = {"lubeck": "100m", "visby": "250m"}
 
 
-def eventually(ask: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
+def eventually(ask: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """The first answer that counts as true; fails with the last one when the time is over."""
     end = time.monotonic() + seconds
     while True:

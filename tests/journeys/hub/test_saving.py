@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from real.hub import ADMIN, Hub, StartHub
 from real.simulated_manager import SimulatedManager
@@ -12,7 +14,9 @@ from real.simulated_manager import SimulatedManager
 PASSPHRASE = "seven small boats"
 
 
-def hansa(*words: str, hub: Hub | None = None, expect: int = 0, **variables: str) -> str:
+def hansa(
+    *words: str, hub: Hub | None = None, expect: int = 0, variables: Mapping[str, str] = MappingProxyType({})
+) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
     env |= {"HANSA_HUB_PASSPHRASE": PASSPHRASE, "HANSA_PROFILES": "none.toml", **variables}
     if hub is not None:
@@ -43,10 +47,10 @@ async def test_restored_into_an_empty_place(start_hub: StartHub, tmp_path: Path)
 
         place = tmp_path / "elsewhere"
         where = {"HANSA_DATA": str(place)}
-        said = hansa("hub", "restore", str(file), expect=1, **{**where, "HANSA_HUB_PASSPHRASE": "a wrong one"})
+        said = hansa("hub", "restore", str(file), expect=1, variables={**where, "HANSA_HUB_PASSPHRASE": "a wrong one"})
         assert "passphrase" in said
-        hansa("hub", "restore", str(file), **where)
-        assert "already" in hansa("hub", "restore", str(file), expect=5, **where)
+        hansa("hub", "restore", str(file), variables=where)
+        assert "already" in hansa("hub", "restore", str(file), expect=5, variables=where)
         # the standby takes the place of the lost hub: the same address, as a load balancer or DNS would have it
         hub.settings = {**hub.settings, "data": str(place)}
         hub.start()
@@ -66,5 +70,5 @@ def test_a_standby_keeps_fresh_files(start_hub: StartHub, tmp_path: Path) -> Non
     said = hansa(*words, hub=hub)
     assert said.count("bytes in") == 3
     assert len(list(folder.iterdir())) == 2
-    restored = hansa("hub", "restore", str(folder), "--json", HANSA_DATA=str(tmp_path / "new"))
+    restored = hansa("hub", "restore", str(folder), "--json", variables={"HANSA_DATA": str(tmp_path / "new")})
     assert json.loads(restored)["rows"] > 0
