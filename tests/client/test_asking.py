@@ -157,6 +157,19 @@ def test_nobody_there(ask: Ask) -> None:
             ask(wrong, "clusters")
 
 
+@on_both
+def test_proxies_are_the_environments_or_nobodys(
+    server: SmallServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.on("GET /v1/clusters", {"age": 0, "clusters": []})
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with pytest.raises(errors.Unreachable):
+        ask(server.url, "clusters", options={"retries": 0})
+    assert ask(server.url, "clusters", options={"trust_env": False}).clusters == ()
+
+
 @contextmanager
 def trickling() -> Iterator[str]:
     """Answers a byte now and then, for ever."""

@@ -21,6 +21,7 @@ from hansa.client.operations import Request
 from hansa.client.patience import Patience
 
 T = TypeVar("T")
+_HEADERS = {"User-Agent": f"hansa-client/{__version__}", "Accept": "application/json"}
 SILENCE = 45.0  # seconds; a hub says every 15 that it is still there
 
 
@@ -48,10 +49,12 @@ class _Transport:
         verify: bool | SSLContext = True,
         timeout: float = 20.0,
         retries: int = 2,
+        trust_env: bool = True,
     ) -> None:
         """`token` is an OIDC access token, or what supplies the present one; without, `user` signs in by Basic.
 
         `timeout` is for a whole call, in seconds; `retries` is how often a call that only reads is tried again.
+        Without `trust_env` the environment's proxies and certificates are not for this hub.
         """
         self.url = url.rstrip("/")
         self._patience = Patience(timeout, retries)
@@ -60,9 +63,9 @@ class _Transport:
             auth = _Bearer(token if callable(token) else lambda: token)
         elif user:
             auth = httpx.BasicAuth(user, password)
-        self._open(auth, verify, {"User-Agent": f"hansa-client/{__version__}", "Accept": "application/json"})
+        self._open(auth, verify, trust_env)
 
-    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, headers: dict[str, str]) -> None:
+    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, trust_env: bool) -> None:
         raise NotImplementedError
 
     def within(self, seconds: float) -> Self:
@@ -120,8 +123,8 @@ class _Transport:
 class SyncTransport(_Transport):
     _http: httpx.Client
 
-    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, headers: dict[str, str]) -> None:
-        self._http = httpx.Client(auth=auth, verify=verify, headers=headers)
+    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, trust_env: bool) -> None:
+        self._http = httpx.Client(auth=auth, verify=verify, headers=_HEADERS, trust_env=trust_env)
 
     def __enter__(self) -> Self:
         return self
@@ -193,8 +196,8 @@ class SyncTransport(_Transport):
 class AsyncTransport(_Transport):
     _http: httpx.AsyncClient
 
-    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, headers: dict[str, str]) -> None:
-        self._http = httpx.AsyncClient(auth=auth, verify=verify, headers=headers)
+    def _open(self, auth: httpx.Auth | None, verify: bool | SSLContext, trust_env: bool) -> None:
+        self._http = httpx.AsyncClient(auth=auth, verify=verify, headers=_HEADERS, trust_env=trust_env)
 
     async def __aenter__(self) -> Self:
         return self

@@ -56,7 +56,7 @@ class Hub(Server):
 
     def client(self) -> AsyncHubClient:
         user, password = self.auth
-        return AsyncHubClient(self.url, user=user, password=password)
+        return AsyncHubClient(self.url, user=user, password=password, trust_env=False)
 
 
 async def join(hub: Hub, members: Sequence[Member]) -> None:
