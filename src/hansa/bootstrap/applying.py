@@ -89,8 +89,9 @@ ADOPTED: tuple[tuple[frozenset[str], Adopt], ...] = (
 
 
 class Applying:
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, adopted: tuple[tuple[frozenset[str], Adopt], ...] = ADOPTED) -> None:
         self._app = app
+        self._adopted = adopted
         self._own = app.settings
         self._named: frozenset[str] = frozenset()  # the settings that are the hub's now
 
@@ -110,7 +111,7 @@ class Applying:
 
     def _adopt(self, fresh: Settings, named: frozenset[str]) -> None:
         self._app.settings, self._named = fresh, named
-        for _, adopt in ADOPTED:
+        for _, adopt in self._adopted:
             adopt(self._app, fresh, named)
 
     def _check(self, fresh: Settings, named: frozenset[str]) -> None:

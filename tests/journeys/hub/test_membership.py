@@ -70,7 +70,8 @@ def test_only_the_admin_joins_and_leaves_and_a_wrong_token_is_refused(sea: Sea, 
     assert alone.anonymous.get("/v1/membership").status_code == 401
     assert membership(alone)["state"] == "none"
     assert alone.admin.delete("/v1/membership").json()["type"] == "/problems/membership.no-member"
-    for body in ({}, {"hub": sea.hub.members_url}, {"hub": sea.hub.members_url, "token": "x", "more": 1}, []):
+    wrong: list[Any] = [{}, {"hub": sea.hub.members_url}, {"hub": sea.hub.members_url, "token": "x", "more": 1}, []]
+    for body in wrong:
         assert alone.admin.post("/v1/membership", json=body).status_code == 400
     for hub, token, code in (
         ("http://127.0.0.1:1", "x", "membership.bad-hub"),
@@ -181,7 +182,7 @@ def test_settings_of_the_hub_are_in_force_and_go_back(sea: Sea) -> None:
         "log": {"level": "warning"},
     }
     put_document(sea, "harbour", told)
-    shown = eventually(lambda: now if (now := membership(sea.visby))["documents"] else None, "applied")
+    shown = eventually(lambda: now if (now := membership(sea.visby))["documents"] else {}, "applied")
     assert (shown["settings"], shown["documents"]) == (told, [{"name": "harbour", "version": 1}])
     assert sea.visby.admin.get("/v1/node").json()["capacity"]["cpu"] == 150
     assert sea.visby.admin.get("/system/quotas/user/ann@test").json()["resources"]["cpu"]["max"] == 7000
@@ -207,7 +208,7 @@ def test_settings_that_this_machine_cannot_carry_are_refused_whole(sea: Sea) -> 
     put_document(sea, "base", {"quotas": {"cpu": "3"}})
     eventually(lambda: membership(sea.visby)["documents"], "applied")
     put_document(sea, "base", {"quotas": {"cpu": "4"}, "jobs": {"cpu": "9999"}})
-    shown = eventually(lambda: now if (now := membership(sea.visby))["error"] else None, "refused")
+    shown = eventually(lambda: now if (now := membership(sea.visby))["error"] else {}, "refused")
     assert "jobs.cpu: 9999 is more than this machine has" in shown["error"]
     assert (shown["settings"], shown["documents"]) == ({"quotas": {"cpu": "3"}}, [{"name": "base", "version": 1}])
     assert sea.visby.admin.get("/v1/node").json()["capacity"]["cpu"] == 250
@@ -252,7 +253,7 @@ def test_a_manager_that_dies_is_noticed_and_one_that_was_removed_meanwhile_retur
     assert "hansa cluster join" in refused.text
 
     sea.visby.start()
-    removed = eventually(lambda: told if (told := membership(sea.visby))["state"] == "removed" else None, "told so")
+    removed = eventually(lambda: told if (told := membership(sea.visby))["state"] == "removed" else {}, "told so")
     assert "removed" in removed["reason"]
     assert "hansa cluster join" in removed["hint"]
     serves(sea.visby, "still-here")

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa.entrypoints.http.context import AppDep, CallerDep
-from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.openapi import answers, native_body, result
 from hansa.entrypoints.http.parameters import Flag, flag
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
 from hansa.identity import access
@@ -23,8 +23,8 @@ async def show(app: AppDep, caller: CallerDep) -> Response:
 
 @router.post(
     "",
-    responses=result(200, Membership) | answers(400, 401, 403, 409, errors="problem"),
-    openapi_extra=body_of(JoinHub, _EXAMPLE),
+    responses=result(200, Membership) | answers(400, 401, 403, 409, 413, errors="problem"),
+    openapi_extra=native_body(JoinHub, _EXAMPLE),
 )
 async def join(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """Joins a federation with a token made at its hub. It may then still wait for approval there."""
