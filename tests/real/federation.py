@@ -31,6 +31,7 @@ from real.gate import Gate, gate
 from real.identity_provider import IdentityProvider
 from real.manager import ADMIN, ANSWER_SECONDS, ISSUER_GROUP, ROOMY, Manager, free_port, leased_uids
 from real.netns import Network, network
+from real.nursery import Nursery
 from real.postgres import tied_to_us
 
 CLIENT = "hansa-tests"
@@ -73,6 +74,7 @@ class Cluster(Manager):
     name: str = ""
     host: str = "127.0.0.1"
     inside: tuple[str, ...] = ()  # words before its command
+    born: Nursery | None = None  # which starts it more quickly
 
     def start(self) -> None:
         self.spawn()
@@ -82,6 +84,11 @@ class Cluster(Manager):
         """By the test's own thread: the kernel ends a process with the thread that started it."""
         assert self._process is None, "the manager runs already"
         variables = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
+        if self.born is not None:
+            assert not self.inside
+            environment = {**variables, **self._variables()}
+            self._process = self.born.start(environment, self.folder, self.folder / "manager.log")
+            return
         with (self.folder / "manager.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*tied_to_us(), *self.inside, str(Path(sys.executable).with_name("hansa")), "server"],
@@ -179,6 +186,7 @@ def federation(
     realm: str = "test",
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     common: Mapping[str, Any] | None = None,
+    born: Nursery | None = None,
 ) -> Iterator[Federation]:
     """Managers of these names, started; `settings` by name go on top of `common` and of quick defaults."""
     with contextlib.ExitStack() as undo:
@@ -193,7 +201,8 @@ def federation(
                 **(settings or {}).get(name, {}),
                 "sandbox.uid_base": undo.enter_context(leased_uids()),
             }
-            clusters[name] = Cluster(undo.enter_context(data_folder(name)), ports[name], given, name=name)
+            folder = undo.enter_context(data_folder(name))
+            clusters[name] = Cluster(folder, ports[name], given, name=name, born=born)
             undo.callback(clusters[name].close)
         found = Federation(clusters, gates, endpoints, provider, realm)
         undo.callback(found.close)

@@ -32,6 +32,7 @@ import pytest
 
 from real import parts
 from real.identity_provider import USERS, IdentityProvider, identity_provider
+from real.nursery import Child
 from real.postgres import tied_to_us
 
 START_SECONDS = 60.0
@@ -71,7 +72,7 @@ class Manager:
     port: int
     settings: Mapping[str, Any]
     password: str = field(default_factory=lambda: secrets.token_urlsafe(12), repr=False)
-    _process: subprocess.Popen[bytes] | None = None
+    _process: subprocess.Popen[bytes] | Child | None = None
     _clients: dict[str, httpx.Client] = field(default_factory=dict)
 
     @property

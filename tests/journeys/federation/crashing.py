@@ -7,7 +7,6 @@ after it, and nobody heard that it was written. What is done between two commits
 
 import concurrent.futures
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ import pytest
 from journeys.federation.stories import eventually
 from real.federation import Federation, federation
 from real.identity_provider import IdentityProvider
-from real.nursery import Nursery, nursery
+from real.nursery import nursery
 from real.postgres import Server
 from real.write_gate import WriteGate
 
@@ -60,7 +59,6 @@ def at(moments: Sequence[Moment]) -> pytest.MarkDecorator:
 class Scene:
     hansa: Federation
     gates: Mapping[str, WriteGate]
-    born: Nursery
     dead: str = ""
     _threads: concurrent.futures.ThreadPoolExecutor = field(
         default_factory=lambda: concurrent.futures.ThreadPoolExecutor(4)
@@ -96,14 +94,9 @@ class Scene:
 
     def revive(self) -> None:
         """Whoever is dead is started again, on the same folder and port."""
-        if not self.dead:
-            return
-        cluster: Any = self.hansa[self.dead]  # which need not know that there is a quicker way
-        variables = {name: text for name, text in os.environ.items() if not name.startswith("HANSA_")}
-        environment = {**variables, **cluster._variables()}
-        cluster._process = self.born.start(environment, cluster.folder, cluster.folder / "manager.log")
-        cluster.await_ready()
-        self.dead = ""
+        if self.dead:
+            self.hansa[self.dead].start()
+            self.dead = ""
 
     def assert_listed(self, victim: str, moments: Sequence[Moment]) -> None:
         """Everything the victim wrote since the test began is among these moments, and the other way round."""
@@ -150,9 +143,10 @@ def crashing_federation(
             given[name] |= more
         born = undo.enter_context(nursery())
         # tokens that are not replaced: what a crash costs with others is told in docs/decisions/0003
-        hansa = undo.enter_context(federation(*CLUSTERS, provider=provider, realm="steady", settings=given))
+        running = federation(*CLUSTERS, provider=provider, realm="steady", settings=given, born=born)
+        hansa = undo.enter_context(running)
         gates = {name: WriteGate(database.conninfo) for name, database in databases.items()}
-        scene = Scene(hansa, gates, born)
+        scene = Scene(hansa, gates)
         undo.callback(scene.close)
         for name in CLUSTERS:
             scene.alice(name)
