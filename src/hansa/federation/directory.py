@@ -54,8 +54,8 @@ class Directory:
         return True
 
     def since(self, after: int, without: str) -> tuple[tuple[Neighbour, ...], tuple[str, ...], bool]:
-        """(those that changed, those that are gone, whether the first are all there are). Of a record it is known when it
-        last changed, not where: some may be told for nothing."""
+        """(those that changed, those that are gone, whether the first are all there are). When a record last changed is
+        known, not where: some may be told for nothing."""
         whole = after <= 0
         entries = tuple(
             entry for entry, version in self._entries.values() if entry.id != without and (whole or version > after)
