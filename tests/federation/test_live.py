@@ -20,7 +20,7 @@ def test_every_default_of_a_live_setting_is_taken() -> None:
 
 
 def test_values_are_written_in_one_way() -> None:
-    given = {"jobs": {"keep": 5, "cpu": "2"}, "images": {"allowed": ["a"]}}
+    given = {"jobs": {"keep": 5, "cpu": 2}, "images": {"allowed": ["a"]}}
     assert live.validated(given) == {"images": {"allowed": ["a"]}, "jobs": {"cpu": "2", "keep": 5.0}}
 
 
@@ -30,7 +30,9 @@ def test_values_are_written_in_one_way() -> None:
         ({"jobs": {"cpus": "2"}}, "federation.not-live", "did you mean jobs.cpu?"),
         ({"http": {"port": 80}}, "federation.not-live", "restart"),
         ({"sextant": {"angle": 1}}, "federation.not-live", "lists them all"),
-        ({"jobs": {"cpu": 2}}, "settings.invalid", "must be a text"),
+        ({"jobs": {"cpu": [2]}}, "settings.invalid", "must be a text"),
+        ({"jobs": {"cpu": True}}, "settings.invalid", "must be a text"),
+        ({"jobs": {"cpu": -2}}, "settings.invalid", "quantity"),
         ({"jobs": {"cpu": "much"}}, "settings.invalid", "not a quantity"),
         ({"jobs": 3}, "settings.invalid", "table"),
         ({"jobs.cpu": "2"}, "settings.invalid", "table"),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
+from pydantic import BaseModel
 
 from hansa import settings
 from hansa.kernel import errors
@@ -57,7 +58,7 @@ def validated(tree: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in NAMES:
             raise _not_live(name)
-    whole = settings.read_json(msgspec.json.encode(tree))
+    whole = settings.read_json(msgspec.json.encode(grown({name: _written(name, given[name]) for name in given})))
     checked = whole.model_dump(mode="json", include=dict.fromkeys(_GROUPS, True))
     return grown({name: _at(checked, name) for name in given})
 
@@ -81,13 +82,33 @@ def grown(flat: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
+def _written(name: str, value: Any) -> Any:
+    """A quantity without a unit may be a number: people write 2 where they mean "2"."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number and _is_text(name) else value
+
+
+def _is_text(name: str) -> bool:
+    group, _, key = name.partition(".")
+    return _group(group).model_fields[key].annotation is str
+
+
+def _group(name: str) -> type[BaseModel]:
+    model = settings.Settings.model_fields[name].annotation
+    assert isinstance(model, type)
+    assert issubclass(model, BaseModel)
+    return model
+
+
 def schema() -> dict[str, Any]:
     """What `validated` takes, in the words of JSON Schema."""
     groups: dict[str, Any] = {}
     for name in sorted(NAMES):
         group, _, key = name.partition(".")
-        fields = settings.Settings.model_fields[group].annotation.model_json_schema()["properties"]  # type: ignore[union-attr]
-        one = {word: said for word, said in fields[key].items() if word not in ("title", "default")}
+        said = _group(group).model_json_schema()["properties"][key]
+        one = {word: what for word, what in said.items() if word not in ("title", "default")}
+        if _is_text(name):
+            one["type"] = ["string", "number"]
         groups.setdefault(group, _table())["properties"][key] = one
     return {**_table(), "properties": groups, "minProperties": 1}
 

@@ -107,7 +107,7 @@ async def test_a_rollout_is_held_and_let_go(scene: Scene) -> None:
 
 REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("PUT", "/v1/configs/base", {"settings": {"jobs": {"cpus": 1}}}, 400, "federation.not-live"),
-    ("PUT", "/v1/configs/base", {"settings": {"jobs": {"cpu": 1}}}, 400, "settings.invalid"),
+    ("PUT", "/v1/configs/base", {"settings": {"jobs": {"cpu": "x"}}}, 400, "settings.invalid"),
     ("PUT", "/v1/configs/base", {"settings": {}}, 400, "federation.bad-document"),
     ("PUT", "/v1/configs/base", {"setings": {}}, 400, "request.body-invalid"),
     ("PUT", "/v1/configs/base", {**FIRST, "expected": 4}, 409, "federation.wrong-version"),
@@ -141,7 +141,12 @@ async def test_the_document_describes_what_is_taken(scene: Scene) -> None:
     put = api["paths"]["/v1/configs/{name}"]["put"]
     schema = put["requestBody"]["content"]["application/json"]["schema"]
     jsonschema_rs.validate(schema, FIRST)
-    refused: list[Any] = [{"settings": {"http": {"port": 1}}}, {"settings": {"jobs": {"cpu": 1}}}, {"settings": {}}, {}]
+    refused: list[Any] = [
+        {"settings": {"http": {"port": 1}}},
+        {"settings": {"jobs": {"cpu": True}}},
+        {"settings": {}},
+        {},
+    ]
     for wrong in refused:
         assert not jsonschema_rs.is_valid(schema, wrong)
     shown = api["paths"]["/v1/configs/{name}"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
