@@ -15,6 +15,7 @@ from hansa.messages.members import Applied, Health
 
 _HEALTH, _APPLIED = msgspec.json.Decoder(Health), msgspec.json.Decoder(Applied)
 _FACTS = msgspec.json.Decoder(Facts)
+_AT_ONCE = 250  # when thousands are lost together, others get their turn in between
 T = TypeVar("T")
 _WELL, _NOTHING_APPLIED = Health(), Applied()
 
@@ -61,8 +62,7 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
     """How many changed."""
     now, limits = hub.clock.now(), hub.limits()
     in_time = now - limits.suspect_after * limits.every
-    records: list[ClusterRecord] = []
-    notes: list[Note] = []
+    found: list[tuple[ClusterRecord, list[Note]]] = []
     for known in hub.registry:
         # Most are heard in time and say of themselves what they said before: then nothing about them can be new.
         heard, said = known.seen is not None and known.seen >= in_time, _all_that_counts(known)
@@ -71,18 +71,25 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
         new = judged(hub, known, now)
         if new is None:
             known.settled = said if heard else ()
-            continue
-        records.append(new)
-        if new.told != known.record.told:
-            notes.append(Note(new.id, "facts", "it says something else of itself"))
-        if new.state != known.record.state:
-            notes.append(Note(new.id, "state", f"{known.record.state} -> {new.state}: {new.reason}"))
-    if records:
-        for written in await hub.clusters.put_all(records, notes, fence=fence):
+        else:
+            found.append((new, _notes(known.record, new)))
+    for start in range(0, len(found), _AT_ONCE):
+        some = found[start : start + _AT_ONCE]
+        notes = [note for _, notes in some for note in notes]
+        for written in await hub.clusters.put_all([new for new, _ in some], notes, fence=fence):
             hub.registry.put(written)
             hub.directory.learn(written)
             hub.waking.wake(written.id)
-    return len(records)
+    return len(found)
+
+
+def _notes(old: ClusterRecord, new: ClusterRecord) -> list[Note]:
+    notes = []
+    if new.told != old.told:
+        notes.append(Note(new.id, "facts", "it says something else of itself"))
+    if new.state != old.state:
+        notes.append(Note(new.id, "state", f"{old.state} -> {new.state}: {new.reason}"))
+    return notes
 
 
 def _all_that_counts(known: Known) -> tuple[object, ...]:
