@@ -1,12 +1,18 @@
 """Several real managers that know each other: each a process with its own store, users and data folder.
 
-    with federation("lubeck", "visby", "riga", provider=idp, settings={"lubeck": {"jobs.cpu": "100m"}}) as hansa:
-        hansa.lubeck.admin.get(…)
+    with cuttable_federation("lubeck", "visby", "riga", provider=idp, settings={"riga": {"jobs.cpu": "1"}}) as hansa:
+        hansa["lubeck"].admin.get(…)
         hansa.gates["visby"].shut("hang")
+        hansa.net.cut("riga")
+        hansa.mend()
 
-All are on loopback, each behind a `Gate`, through which the other managers see it. `cut_off_federation` puts each into
-a network namespace instead, with its store, and gives the `Network` whose links can be cut; tests still reach every
-manager and every store on loopback, also those that are cut off.
+Each of a `cuttable_federation` is in a network namespace, with its store, and behind a `Gate`, through which the other
+managers see it. In a `cut_off_federation` nothing but cables is between them. Tests reach every manager and every store
+on loopback, also those that are cut off. So does every manager the identity provider: no cut takes it away.
+
+A `federation` is on loopback, behind gates: for managers that share a part of the test's, a store or whoever starts
+them. So is a `cuttable_federation` where namespaces cannot be made, and has no `net` then: who is not root can still
+tell most stories. Where nothing may be missing (`real.parts`) that is a failure.
 """
 
 import concurrent.futures
@@ -17,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,15 +33,16 @@ import boto3
 import httpx
 from botocore.config import Config
 
+from real import netns, parts
 from real.gate import Gate, gate
 from real.identity_provider import IdentityProvider
 from real.manager import ADMIN, ANSWER_SECONDS, ISSUER_GROUP, ROOMY, Manager, free_port, leased_uids
-from real.netns import Network, network
+from real.netns import Network
 from real.nursery import Nursery
 from real.postgres import tied_to_us
 
 CLIENT = "hansa-tests"
-_PORT = 8080  # every namespace has its own
+_PORT, _INNER_PORT = 8080, 8081  # every namespace has its own; the inner one is the manager's behind its gate
 _SOURCES = Path(__file__).parents[2] / "src"
 # Short, so that tests see in seconds what takes minutes elsewhere.
 QUICK: Mapping[str, Any] = {
@@ -111,7 +118,7 @@ class Cluster(Manager):
 @dataclass(slots=True)
 class Federation:
     clusters: dict[str, Cluster]
-    gates: dict[str, Gate]
+    gates: dict[str, Gate]  # through which the other managers see it
     endpoints: dict[str, str]  # as the managers know each other
     provider: IdentityProvider | None
     realm: str
@@ -173,10 +180,28 @@ class Federation:
             self._doors[endpoint] = self._undo.enter_context(door).url
         return self._doors[endpoint]
 
+    def mend(self) -> None:
+        """Every gate is open and every cable whole."""
+        for one in self.gates.values():
+            one.open()
+        if self.net is not None:
+            self.net.heal_all()
+
     def close(self) -> None:
         self._undo.close()
         for client in self._clients.values():
             client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where a manager listens, and what leads there."""
+
+    endpoint: str  # for the other managers
+    port: int  # of our loopback, for tests
+    gate: Gate | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    inside: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -190,25 +215,35 @@ def federation(
 ) -> Iterator[Federation]:
     """Managers of these names, started; `settings` by name go on top of `common` and of quick defaults."""
     with contextlib.ExitStack() as undo:
-        ports = {name: free_port() for name in names}
-        gates = {name: undo.enter_context(gate(("127.0.0.1", ports[name]))) for name in names}
-        endpoints = {name: gates[name].url for name in names}
-        clusters: dict[str, Cluster] = {}
-        for name in names:
-            given = {
-                **member_settings(name, endpoints, provider, realm),
-                **(common or {}),
-                **(settings or {}).get(name, {}),
-                "sandbox.uid_base": undo.enter_context(leased_uids()),
-            }
-            folder = undo.enter_context(data_folder(name))
-            clusters[name] = Cluster(folder, ports[name], given, name=name, born=born)
-            undo.callback(clusters[name].close)
-        found = Federation(clusters, gates, endpoints, provider, realm)
-        undo.callback(found.close)
-        start_all(clusters)
+        sites = {name: _on_loopback(undo) for name in names}
+        found = _started(undo, sites, None, provider, realm, settings or {}, common or {}, born)
         yield found
-        stop_all(clusters)
+        stop_all(found.clusters)
+
+
+@contextlib.contextmanager
+def cuttable_federation(
+    *names: str,
+    provider: IdentityProvider | None = None,
+    realm: str = "test",
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    common: Mapping[str, Any] | None = None,
+    neighbours: Sequence[str] = (),
+) -> Iterator[Federation]:
+    """The same in network namespaces, if they can be made; `neighbours` are addresses on our loopback which every
+    manager is to find on its own."""
+    with contextlib.ExitStack() as undo:
+        if netns.hindrance() and not parts.strict():
+            yield undo.enter_context(
+                federation(*names, provider=provider, realm=realm, settings=settings, common=common)
+            )
+            return
+        net = undo.enter_context(netns.network(*names))
+        seen = _ports(provider, neighbours)
+        sites = {name: _in_namespace(undo, net, name, seen, gated=True) for name in names}
+        found = _started(undo, sites, net, provider, realm, settings or {}, common or {})
+        yield found
+        stop_all(found.clusters)
 
 
 @contextlib.contextmanager
@@ -219,34 +254,67 @@ def cut_off_federation(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     common: Mapping[str, Any] | None = None,
 ) -> Iterator[Federation]:
-    """The same in network namespaces. The identity provider is on each one's own loopback: no cut takes it away."""
+    """The same without gates, and in namespaces or not at all."""
     with contextlib.ExitStack() as undo:
-        net = undo.enter_context(network(*names))
-        endpoints = {name: f"http://{net.address(name)}:{_PORT}" for name in names}
-        gates: dict[str, Gate] = {}
-        clusters: dict[str, Cluster] = {}
-        for name in names:
-            home = net.namespace(name)
-            if provider is not None:
-                undo.enter_context(gate(("127.0.0.1", provider.port), port=provider.port, listen_in=home))
-            gates[name] = undo.enter_context(gate((net.address(name), _PORT), connect_in=home))
-            given = {
-                **member_settings(name, endpoints, provider, realm),
-                "http.host": net.address(name),
-                "http.port": _PORT,
-                "storage.host": net.address(name),
-                **(common or {}),
-                **(settings or {}).get(name, {}),
-                "sandbox.uid_base": undo.enter_context(leased_uids()),
-            }
-            folder = undo.enter_context(data_folder(name))
-            clusters[name] = Cluster(folder, gates[name].port, given, name=name, inside=tuple(net.inside(name)))
-            undo.callback(clusters[name].close)
-        found = Federation(clusters, gates, endpoints, provider, realm, net)
-        undo.callback(found.close)
-        start_all(clusters)
+        net = undo.enter_context(netns.network(*names))
+        sites = {name: _in_namespace(undo, net, name, _ports(provider), gated=False) for name in names}
+        found = _started(undo, sites, net, provider, realm, settings or {}, common or {})
         yield found
-        stop_all(clusters)
+        stop_all(found.clusters)
+
+
+def _ports(provider: IdentityProvider | None, neighbours: Sequence[str] = ()) -> list[int]:
+    found = [urlsplit(url).port for url in ([provider.base] if provider is not None else []) + list(neighbours)]
+    return [port for port in found if port is not None]
+
+
+def _on_loopback(undo: contextlib.ExitStack) -> _Site:
+    port = free_port()
+    before = undo.enter_context(gate(("127.0.0.1", port)))
+    return _Site(before.url, port, before)
+
+
+def _in_namespace(undo: contextlib.ExitStack, net: Network, name: str, seen: Sequence[int], *, gated: bool) -> _Site:
+    home, address = net.namespace(name), net.address(name)
+    for port in seen:
+        undo.enter_context(gate(("127.0.0.1", port), port=port, listen_in=home))
+    listens = ("127.0.0.1", _INNER_PORT) if gated else (address, _PORT)
+    before = None
+    if gated:
+        before = undo.enter_context(gate(listens, host=address, port=_PORT, listen_in=home, connect_in=home))
+    door = undo.enter_context(gate(listens, connect_in=home))
+    given = {"http.host": listens[0], "http.port": listens[1], "storage.host": address}
+    return _Site(f"http://{address}:{_PORT}", door.port, before, given, tuple(net.inside(name)))
+
+
+def _started(
+    undo: contextlib.ExitStack,
+    sites: Mapping[str, _Site],
+    net: Network | None,
+    provider: IdentityProvider | None,
+    realm: str,
+    settings: Mapping[str, Mapping[str, Any]],
+    common: Mapping[str, Any],
+    born: Nursery | None = None,
+) -> Federation:
+    endpoints = {name: site.endpoint for name, site in sites.items()}
+    clusters: dict[str, Cluster] = {}
+    for name, site in sites.items():
+        given = {
+            **member_settings(name, endpoints, provider, realm),
+            **site.settings,
+            **common,
+            **settings.get(name, {}),
+            "sandbox.uid_base": undo.enter_context(leased_uids()),
+        }
+        folder = undo.enter_context(data_folder(name))
+        clusters[name] = Cluster(folder, site.port, given, name=name, inside=site.inside, born=born)
+        undo.callback(clusters[name].close)
+    gates = {name: site.gate for name, site in sites.items() if site.gate is not None}
+    found = Federation(clusters, gates, endpoints, provider, realm, net)
+    undo.callback(found.close)
+    start_all(clusters)
+    return found
 
 
 def member_settings(

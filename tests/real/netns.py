@@ -35,6 +35,7 @@ _DELAY = Path(__file__).with_name("slow_link.py")
 class Network:
     prefix: str
     names: tuple[str, ...]
+    _down: set[str] = field(default_factory=set)
     _blocked: set[tuple[str, str]] = field(default_factory=set)
     _slow: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -53,10 +54,12 @@ class Network:
         return ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "--"]
 
     def cut(self, name: str) -> None:
+        self._down.add(name)
         _ip("-n", self.hub, "link", "set", self._port(name), "down")
 
     def heal(self, name: str) -> None:
         _ip("-n", self.hub, "link", "set", self._port(name), "up")
+        self._down.discard(name)
 
     def cut_pair(self, one: str, other: str) -> None:
         self._blocked |= {(one, other), (other, one)}
@@ -67,9 +70,11 @@ class Network:
         self._block()
 
     def heal_all(self) -> None:
-        self._blocked.clear()
-        self._block()
-        for name in self.names:
+        """Costs nothing where nothing was cut."""
+        if self._blocked:
+            self._blocked.clear()
+            self._block()
+        for name in sorted(self._down):
             self.heal(name)
 
     def delay(self, name: str, seconds: float) -> None:
@@ -141,11 +146,8 @@ class Network:
 @contextlib.contextmanager
 def network(*names: str) -> Iterator[Network]:
     """A namespace for each name, all connected."""
-    if os.geteuid() != 0:
-        parts.give_up("network namespaces", "only root may make them")
-    for program in ("ip", "nft", "nsenter"):
-        if shutil.which(program) is None:
-            parts.give_up("network namespaces", f"no program `{program}`")
+    if why := hindrance():
+        parts.give_up("network namespaces", why)
     _sweep()
     made = Network(f"hansa-{os.getpid():x}-{secrets.token_hex(2)}", names)
     try:
@@ -153,6 +155,16 @@ def network(*names: str) -> Iterator[Network]:
         yield made
     finally:
         made.close()
+
+
+def hindrance() -> str:
+    """Why no network can be made here; "" if it can."""
+    if os.geteuid() != 0:
+        return "only root may make them"
+    for program in ("ip", "nft", "nsenter"):
+        if shutil.which(program) is None:
+            return f"no program `{program}`"
+    return parts.look_for("network-namespaces")[1]  # containers may forbid them even to root
 
 
 def _sweep() -> None:

@@ -94,6 +94,17 @@ def members_at(client: httpx.Client, service: str) -> list[str]:
     return [f"{one['cluster_id']}/{one['service_name']}" for one in answer.json()["members"] or []]
 
 
+def state_of(client: httpx.Client, service: str) -> dict[str, tuple[bool, bool]]:
+    """Whether each member is reachable and in sync, as its coordinator finds it now."""
+    answer = client.get(f"/system/federation/{service}", params={"state": "true"})
+    assert answer.status_code == 200, answer.text
+    return {one["member"]: (one["reachable"], one["in_sync"]) for one in answer.json()["state"]}
+
+
+def in_sync(client: httpx.Client, service: str) -> bool:
+    return set(state_of(client, service).values()) == {(True, True)}
+
+
 def submit(client: httpx.Client, service: str, body: bytes = b"a parcel") -> str:
     answer = client.post(f"/job/{service}", content=body)
     assert answer.status_code == 201, answer.text

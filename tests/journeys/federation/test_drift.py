@@ -9,7 +9,7 @@ import pytest
 
 from journeys.federation import stories
 from journeys.federation.stories import absent, definition_of, eventually, fresh, member
-from real.federation import Federation, federation
+from real.federation import Federation, cuttable_federation
 from real.identity_provider import IdentityProvider
 from real.oscar_like import OscarLike, oscar_like
 
@@ -26,7 +26,9 @@ def goslar() -> Iterator[OscarLike]:
 @pytest.fixture(scope="module")
 def pair(provider: IdentityProvider, goslar: OscarLike) -> Iterator[Federation]:
     settings = {"lubeck": {"federation.allowed_endpoints": [goslar.url], "federation.repair_every": 0.3}}
-    with federation("lubeck", "visby", provider=provider, settings=settings) as running:
+    with cuttable_federation(
+        "lubeck", "visby", provider=provider, settings=settings, neighbours=[goslar.url]
+    ) as running:
         yield running
 
 

@@ -1,6 +1,7 @@
 """Do changes of members reach the whole federation, whoever is asked, without losing each other?"""
 
 import concurrent.futures
+from functools import partial
 from typing import Any
 
 import httpx
@@ -8,8 +9,18 @@ import pytest
 
 from journeys.federation import stories
 from journeys.federation.conftest import Deploy
-from journeys.federation.stories import absent, definition_of, eventually, fresh, member, members_at
+from journeys.federation.stories import (
+    absent,
+    definition_of,
+    eventually,
+    fresh,
+    in_sync,
+    member,
+    members_at,
+    state_of,
+)
 from real.federation import Federation
+from real.netns import Network
 
 
 def of_alice(hansa: Federation, cluster: str) -> httpx.Client:
@@ -176,3 +187,62 @@ def test_a_worker_that_could_not_be_removed_goes_later(hansa: Federation, alice:
     hansa.gates["riga"].open()
     riga = of_alice(hansa, "riga")
     eventually(lambda: absent(riga, f"{name}-r"), what="removed")
+
+
+def test_members_change_while_one_is_cut_off_and_it_hears_of_it_later(
+    hansa: Federation, net: Network, deploy: Deploy
+) -> None:
+    """Every operation has a mesh of its own, and all share one cut: to find out that nobody answers takes seconds."""
+    bob, token = hansa.user("bob", "lubeck"), hansa.refresh_token("bob")
+    tallinn = hansa.user("bob", "tallinn")
+    pairs = [member("visby", "v"), member("tallinn", "t")]
+    added, changed, removed, left, deleted = names = [
+        fresh(word) for word in ("added", "changed", "removed", "left", "deleted")
+    ]
+    for name in names:
+        members = [{**one, "service_name": f"{name}-{one['service_name']}"} for one in pairs]
+        deploy(members[:1] if name == added else members, client=bob, name=name, token=token, topology="mesh")
+    net.cut("tallinn")
+    asked = {
+        added: ("POST", {"members": [member("tallinn", f"{added}-t")]}),
+        changed: ("PUT", {"members": [member("visby", f"{changed}-v", 7)]}),
+        removed: ("DELETE", {"members": [member("tallinn", f"{removed}-t")], "delete": True}),
+        left: ("DELETE", {"members": [member("tallinn", f"{left}-t")]}),
+    }
+
+    def ask(name: str) -> httpx.Response:
+        if name == deleted:
+            return bob.delete(f"/system/services/{name}")
+        verb, body = asked[name]
+        return bob.request(verb, f"/system/federation/{name}", json=body)
+
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
+        answers = dict(zip(names, threads.map(ask, names), strict=True))
+    for name in (added, changed, removed):
+        assert answers[name].status_code == 200, answers[name].text
+        assert [one["member"] for one in answers[name].json()["warnings"]] == [f"tallinn/{name}-t"]
+        assert all(one["reason"] for one in answers[name].json()["warnings"])
+    assert "warnings" not in answers[left].json()  # of those who stay, none is cut off
+    assert answers[deleted].status_code in (200, 204), answers[deleted].text
+
+    visby = hansa.user("bob", "visby")
+    assert members_at(visby, f"{added}-v") == [f"lubeck/{added}", f"tallinn/{added}-t"]
+    assert [one["priority"] for one in bob.get(f"/system/federation/{changed}").json()["members"]] == [7, 0]
+    for name in (removed, left):
+        assert members_at(visby, f"{name}-v") == [f"lubeck/{name}"]
+    assert absent(visby, f"{deleted}-v")
+    assert absent(bob, deleted)
+    assert absent(tallinn, f"{added}-t")
+    for name in (changed, removed, left, deleted):
+        assert not absent(tallinn, f"{name}-t")  # nobody could tell it
+    told = state_of(bob, added)
+    assert told == {f"visby/{added}-v": (True, True), f"tallinn/{added}-t": (False, False)}
+
+    net.heal_all()
+    for name in (added, changed):
+        eventually(partial(in_sync, bob, name), what=f"{name} in sync")
+    assert members_at(tallinn, f"{added}-t") == [f"lubeck/{added}", f"visby/{added}-v"]
+    for name in (removed, deleted):
+        eventually(partial(absent, tallinn, f"{name}-t"), what=f"{name} gone from tallinn")
+    assert not absent(tallinn, f"{left}-t")  # nobody said that it should go
+    assert tallinn.delete(f"/system/services/{left}-t").status_code == 204

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from journeys.federation.stories import eventually
-from real.federation import Federation, federation
+from real.federation import Federation, cuttable_federation
 
 EXAMPLES = int(os.environ.get("HANSA_TEST_FEDERATION_EXAMPLES", "2"))
 STEPS = 18
@@ -35,7 +35,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="module")
 def three() -> Iterator[Federation]:
     quick = {"federation.repair_every": 0.5, "federation.call_timeout": 3, "log.level": "warning"}
-    with federation(HOME, *MEMBERS, common=quick) as running:
+    with cuttable_federation(HOME, *MEMBERS, common=quick) as running:
         yield running
 
 

@@ -1,12 +1,14 @@
 """Do federations live on while access tokens last seconds, refresh tokens are replaced, and some are revoked?"""
 
 import time
+from typing import Any
 
 import httpx
 
 from journeys.federation.conftest import ACCESS_SECONDS, Deploy
 from journeys.federation.stories import ended, eventually, fresh, member, story_of, submit
 from real.federation import Federation
+from real.netns import Network
 
 
 def standing(client: httpx.Client, service: str) -> dict[str, object]:
@@ -41,6 +43,30 @@ def test_members_of_a_mesh_do_not_burn_each_others_tokens(
         time.sleep(ACCESS_SECONDS / 2)
     assert standing(alice, name)["state"] == "ok"
     assert standing(hansa.user("alice", "riga"), f"{name}-r")["state"] == "ok"
+
+
+def test_a_member_cut_off_from_the_keeper_of_the_token_says_so_works_on_and_borrows_again(
+    hansa: Federation, net: Network, deploy: Deploy
+) -> None:
+    """riga's access tokens come from lubeck, and its jobs are too large for itself: they go on to visby, below it. They
+    have no data, which would lie beyond the cut too."""
+    bob, riga = hansa.user("bob", "lubeck"), hansa.user("bob", "riga")
+    name = fresh("keeper")
+    members = [member("riga", f"{name}-r"), member("visby", f"{name}-v", parent="riga")]
+    plain: dict[str, Any] = {"input": [], "output": [], "script": "echo well"}
+    deploy(members, client=bob, name=name, token=hansa.refresh_token("bob"), topology="tree", cpu="2", **plain)
+    net.cut_pair("lubeck", "riga")
+    told = ended(riga, submit(riga, f"{name}-r"))
+    assert (told["status"], told["delegation"]["cluster_id"]) == ("Succeeded", "visby"), told
+    eventually(lambda: standing(riga, f"{name}-r")["state"] == "issuer-unreachable", what="told")
+    assert standing(bob, name)["state"] == "ok"
+    net.heal_all()
+
+    def borrowed() -> bool:
+        assert ended(riga, submit(riga, f"{name}-r"))["status"] == "Succeeded"
+        return standing(riga, f"{name}-r")["state"] == "ok"
+
+    eventually(borrowed, what="borrowed again")
 
 
 def test_a_revoked_token_is_said_and_a_new_one_mends_it(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:

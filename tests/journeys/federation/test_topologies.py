@@ -1,6 +1,8 @@
 """Does one definition become the federation it describes, with each worker knowing no more than it must?"""
 
+import concurrent.futures
 import json
+from functools import partial
 from typing import Any
 
 import httpx
@@ -8,8 +10,21 @@ import pytest
 
 from journeys.federation import stories
 from journeys.federation.conftest import Deploy
-from journeys.federation.stories import absent, definition_of, eventually, fresh, member, members_at
+from journeys.federation.stories import (
+    absent,
+    definition_of,
+    ended,
+    eventually,
+    fresh,
+    in_sync,
+    member,
+    members_at,
+    outputs,
+    state_of,
+    submit,
+)
 from real.federation import Federation
+from real.netns import Network
 
 ALL = ("visby", "riga", "tallinn")
 
@@ -177,12 +192,55 @@ def test_an_update_while_a_member_is_away_warns_and_is_repaired_later(
     assert answer.status_code == 200
     assert f"riga/{name}-r" in answer.text
     assert definition_of(of_alice(hansa, "visby"), f"{name}-v")["script"] == "echo later"
-    state = alice.get(f"/system/federation/{name}", params={"state": "true"}).json()["state"]
-    told = {one["member"]: (one["reachable"], one["in_sync"]) for one in state}
-    assert told == {f"visby/{name}-v": (True, True), f"riga/{name}-r": (False, False)}
+    assert state_of(alice, name) == {f"visby/{name}-v": (True, True), f"riga/{name}-r": (False, False)}
     hansa.gates["riga"].open()
     riga = of_alice(hansa, "riga")
     eventually(lambda: definition_of(riga, f"{name}-r")["script"] == "echo later", what="repaired")
+
+
+def test_with_one_member_cut_off_the_others_go_on_and_it_catches_up(
+    hansa: Federation, net: Network, deploy: Deploy
+) -> None:
+    """A star, a tree of two levels and a mesh share one cut: to find out that nobody answers takes seconds each time.
+    In the tree riga is too small itself and passes the job on to visby, the sibling of the one that is cut off."""
+    bob, token = hansa.user("bob", "lubeck"), hansa.refresh_token("bob")
+    names = {topology: fresh(f"cut-{topology}") for topology in ("star", "tree", "mesh")}
+    for topology, name in names.items():
+        below = {"parent": "riga"} if topology == "tree" else {}
+        members = [
+            member("visby", f"{name}-visby", 1, **below),
+            member("riga", f"{name}-riga", 2),
+            member("tallinn", f"{name}-tallinn", 3, **below),
+        ]
+        deploy(members, client=bob, name=name, token=token, topology=topology, cpu="2")
+    net.cut("tallinn")
+
+    def go_on(topology: str) -> None:
+        name = names[topology]
+        job = submit(bob, name)
+        more = {"members": [member("visby", f"{name}-more", 4)]}
+        answer = bob.post(f"/system/federation/{name}", json=more)
+        assert answer.status_code == 200, answer.text
+        assert [one["member"] for one in answer.json()["warnings"]] == [f"tallinn/{name}-tallinn"]
+        expected = {f"{cluster}/{name}-{cluster}": (cluster != "tallinn",) * 2 for cluster in ALL}
+        assert state_of(bob, name) == {**expected, f"visby/{name}-more": (True, True)}
+        told = ended(bob, job)
+        assert told["status"] == "Succeeded", told
+        assert told["delegation"]["cluster_id"] == ("riga" if topology == "tree" else "visby")
+        assert outputs(hansa, bob, name) == {"out/where": f"by {name}-visby\n".encode()}
+
+    tallinn, mesh = hansa.user("bob", "tallinn"), f"{names['mesh']}-tallinn"
+    others = [f"lubeck/{names['mesh']}", *(f"{cluster}/{names['mesh']}-{cluster}" for cluster in ("visby", "riga"))]
+    with concurrent.futures.ThreadPoolExecutor(len(names) + 1) as threads:
+        alone = threads.submit(state_of, tallinn, mesh)
+        for done in [threads.submit(go_on, topology) for topology in names]:
+            done.result(120)
+        assert alone.result(60) == dict.fromkeys(others, (False, False))  # to itself it is the others who are away
+
+    net.heal_all()
+    for name in names.values():
+        eventually(partial(in_sync, bob, name), what=f"{name} in sync")
+    assert members_at(tallinn, mesh) == [*others, f"visby/{names['mesh']}-more"]
 
 
 def test_the_definition_shows_no_secret_to_its_own_user(alice: httpx.Client, hansa: Federation, deploy: Deploy) -> None:
