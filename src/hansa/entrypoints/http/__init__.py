@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import ssl
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,8 +16,6 @@ from starlette.types import ASGIApp
 from hansa import bootstrap
 from hansa.entrypoints import hub_loops, loops, telemetry
 from hansa.entrypoints.http import app as application
-from hansa.entrypoints.http.hub import app as hub_application
-from hansa.entrypoints.http.hub.tls import MembersProtocol, MembersTls
 from hansa.entrypoints.http.protocol import Protocol
 from hansa.kernel.errors import HansaError, Kind
 from hansa.settings import Settings
@@ -105,16 +104,16 @@ def _prepare(data: Path) -> None:
         ) from None
 
 
-def _server(api: ASGIApp, tls: MembersTls | None = None) -> _Server:
+def _server(api: ASGIApp, tls: ssl.SSLContext | None = None, protocol: type[asyncio.Protocol] = Protocol) -> _Server:
     config = uvicorn.Config(
         api,
         log_config=None,
         access_log=False,
-        http=Protocol if tls is None else MembersProtocol,
+        http=protocol,
         ws="websockets-sansio",
         timeout_graceful_shutdown=_GRACE,
         timeout_keep_alive=_KEEP if tls is None else _KEEP_MEMBERS,
-        ssl_context_factory=None if tls is None else lambda _config, _default: tls.context,
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         server_header=False,
         proxy_headers=False,
     )
@@ -131,11 +130,16 @@ async def _serve(settings: Settings, open_files: int) -> None:
         people = _listening(settings.hub.host, settings.hub.port) if settings.role != "manager" else []
         members = _listening(settings.hub.members_host, settings.hub.members_port) if people else []
         if people:
+            # a manager alone starts without these, and sooner
+            from hansa.entrypoints.http.hub import app as hub_application  # noqa: PLC0415
+            from hansa.entrypoints.http.hub.tls import MembersProtocol, MembersTls  # noqa: PLC0415
+
             hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
             await parts.enter_async_context(hub_loops.running(hub))
             endings += [hub.hub.streams.close, hub.hub.waking.wake_all]
             servers.append((_server(hub_application.for_people(hub)), people))
-            servers.append((_server(hub_application.for_members(hub), MembersTls(hub.hub)), members))
+            for_members = hub_application.for_members(hub)
+            servers.append((_server(for_members, MembersTls(hub.hub).context, MembersProtocol), members))
             _log.info("hub", host=settings.hub.host, port=_port(people), members_port=_port(members))
             _check_room(len(hub.hub.registry), open_files)
         if manager:
