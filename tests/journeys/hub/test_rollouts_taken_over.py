@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import psycopg
+import pytest
 
 from hansa.messages.members import Applied
 from real.hub import Hub, StartHub
@@ -63,6 +64,7 @@ async def kill_in_turn(hubs: list[Hub]) -> None:
         await asyncio.to_thread(hub.start)
 
 
+@pytest.mark.timeout(400)  # hubs start again and again; on a busy machine each takes its time
 async def test_every_step_is_taken_once(start_hub: StartHub, postgres_database: Database) -> None:
     one = start_hub(SETTINGS, database=postgres_database.url)
     shared = {**SETTINGS, "admin.password": one.password}
