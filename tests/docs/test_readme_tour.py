@@ -1,5 +1,6 @@
-"""The tours are true: every command of README's five minutes and of the tutorial runs, word for word."""
+"""The tours are true: every command of README's five minutes, the tutorial and the hub's guide runs, word for word."""
 
+import os
 import re
 import subprocess
 import sys
@@ -72,6 +73,27 @@ def test_five_minutes(running: Playground) -> None:
     named = [line.strip() for line in running.said.splitlines() if line.strip().startswith(".venv/bin/hansa ")]
     assert len(named) >= 3
     assert [command for command in named if f"\n{command}\n" not in page] == []
+    the_hub_guide(running)  # on the same playground, which is dear to start
+
+
+def the_hub_guide(running: Playground) -> None:
+    page = (ROOT / "docs" / "guides" / "hub.md").read_text()
+    watched, told, rules, moved = (run(block, running) for block in _SH.findall(page))
+    assert watched.count("it reports, and nothing is missing") == 4  # three in the list, one shown
+    assert "health" in watched
+    assert "jobs.run_limit: 300 → 120" in told
+    assert "policy door is in force no longer" in rules
+    assert "riga has left" in moved
+    assert moved.count(" ready ") == 3
+    hub = running.info()["hub"]
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    env = {**os.environ, "HANSA_HUB": hub["url"], "HANSA_HUB_PASSWORD": hub["admin_password"]}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "federation.no-such-cluster hansa cluster ls" in done.stdout
+    assert done.stdout.endswith("Inventory\n")
 
 
 def test_tutorial(running: Playground) -> None:
