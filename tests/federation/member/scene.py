@@ -133,6 +133,10 @@ class Line:
         known = self._known()
         await acting.remove(self.hub, ADMIN, known.id, force=True)
 
+    async def move(self, hub: str) -> None:
+        assert self._held is not None
+        self._held = replace(self._held, hub=hub)
+
     async def trust(self, roots: str) -> None:
         self.roots = roots
 
@@ -156,6 +160,7 @@ class Cluster:
 
     totals: Totals = field(default_factory=lambda: Totals(nodes=1, cpu=4000))
     gone: list[str] = field(default_factory=list)
+    hangs: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     refuse: str = ""
     neighbours: tuple[str, ...] = ()
@@ -170,6 +175,8 @@ class Cluster:
         return {"totals": self.totals, **self.more}
 
     async def missing(self) -> Sequence[str]:
+        if self.hangs:
+            await asyncio.Event().wait()
         return self.gone
 
     async def apply(self, settings: Mapping[str, Any]) -> None:

@@ -267,3 +267,13 @@ async def test_who_waits_for_approval_is_told_of_nobody(scene: Scene) -> None:
     await scene.look()
     assert list(scene.cluster.neighbours) == ["visby"]
     assert scene.cluster.settings == {"jobs": {"cpu": "2"}}
+
+
+async def test_a_hub_that_moved_is_found_where_the_settings_say(scene: Scene) -> None:
+    await scene.join()
+    await scene.restart(hub="https://elsewhere.test:7443/")
+    assert (await scene.agent.shown()).hub == "https://elsewhere.test:7443"
+    held = scene.line.held()
+    assert held is not None
+    assert held.hub == "https://elsewhere.test:7443"
+    assert await scene.beat() is not None

@@ -3,7 +3,7 @@
 import pytest
 
 from federation.member.scene import ADMIN, LIFE, Scene
-from hansa.federation import acting
+from hansa.federation import acting, member
 from hansa.federation.acting import get
 from hansa.messages.members import Heartbeat, Totals
 
@@ -156,3 +156,21 @@ async def test_a_hub_that_was_restored_is_believed_after_a_while(scene: Scene, g
     await scene.beat()
     await scene.look()
     assert (watch.generation < 1000) is (gap > 60)
+
+
+async def test_a_part_that_hangs_is_reported_and_holds_up_no_heartbeat(scene: Scene) -> None:
+    await scene.join()
+    scene.cluster.hangs = True
+    assert await scene.beat() is not None
+    assert b"do not say within 2 s how they are" in get(scene.hub, "lubeck").sections["health"][1]
+
+
+async def test_the_end_of_a_drain_is_reported_once(scene: Scene) -> None:
+    await scene.join()
+    await acting.drain(scene.hub, ADMIN, "lubeck")
+    await scene.look()
+    for running in (1, 0, 0):
+        scene.cluster.work = member.Progress(running, 0)
+        assert await scene.agent._session.finish() == ""
+    await scene.beat()
+    assert [one.kind for one in scene.line.sent[-1].reports].count("drained") == 1

@@ -112,6 +112,11 @@ class HubLine:
     async def leave(self) -> None:
         await self._ask("POST", "/leave", within=self._limits.join)
 
+    async def move(self, hub: str) -> None:
+        """The same hub is found at another address from now on: who answers there is known by the roots."""
+        async with self._changing:
+            await self._become(msgspec.structs.replace(self._need(), hub=hub.rstrip("/")))
+
     async def trust(self, roots: str) -> None:
         """From now on the hub may show certificates of these roots, and only of these."""
         async with self._changing:

@@ -104,8 +104,15 @@ class Membership:
         elif held is None and kept.standing in ("member", "pending", "removed"):
             await self._note("left", "its credentials are gone from this machine")
         if self._belongs():
+            await self._follow_the_hub()
             await self._watch.restore()
             await self.report("started", f"version {self._cluster.facts().version}")
+
+    async def _follow_the_hub(self) -> None:
+        """A hub that moved is in the settings; whether it is the same one is seen by its certificate."""
+        if self._given.hub and (where := _address(self._given.hub)) != self._notebook.now.hub:
+            await self._line.move(where)
+            await self._notebook.change(hub=where)
 
     async def report(self, kind: str, detail: str = "") -> None:
         """Something the hub should hear of, now or when it is back."""

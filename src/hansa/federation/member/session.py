@@ -5,7 +5,8 @@ Each is a loop of its own that survives the hub's absence; `beat`, `look`, `tend
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -22,6 +23,7 @@ from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError
 from hansa.messages.members import Desired, Health, Heard
 
+T = TypeVar("T")
 _log = structlog.get_logger("hansa.membership")
 _EVERY = 5.0  # seconds, until the hub has said
 _LEAST_GAP = 0.25  # between two heartbeats, however much happens
@@ -29,6 +31,9 @@ _WAIT = 30.0  # seconds a question for news stays open
 _MOST_REPORTS = 200  # in one heartbeat
 _TEND_EVERY, _RETRY_EVERY = 10.0, 1.0
 _LEAVE_EVERY = 1.0
+_SLOWEST = 3600.0
+_PATIENCE = 2.0  # seconds for our own parts: a heartbeat that waits for a sick one is taken for a dead cluster
+_SILENT_PARTS = (f"its parts do not say within {_PATIENCE:g} s how they are",)
 _BEHIND = 60.0  # seconds a hub may be behind what we know of it before we take it for one that was restored
 
 
@@ -65,6 +70,7 @@ class Session:
         self._renew = asyncio.Event()
         self._behind_since: float | None = None
         self._progress = Progress(0, 0)
+        self._drained = False
         self.last_answer: float | None = None
         self.seen_as: str | None = None
         self.trouble = ""
@@ -105,9 +111,9 @@ class Session:
         while True:
             began = loop.time()
             self._soon.clear()
-            heard = await self.beat()
+            heard = await _in_spite_of(self.beat())
             if heard is not None:
-                pause = max(_LEAST_GAP, began + heard.every - loop.time())
+                pause = max(_LEAST_GAP, began + self.every - loop.time())
                 await asyncio.sleep(_LEAST_GAP)
                 await _until(self._soon, pause - _LEAST_GAP)
             elif self._notebook.now.standing == "removed":
@@ -117,9 +123,9 @@ class Session:
 
     async def beat(self) -> Heard | None:
         """One heartbeat and what its answer means; None if there was none."""
+        reports = await _or(self._reports.oldest(_MOST_REPORTS), ())
+        sections = await self._sections()
         try:
-            reports = await self._reports.oldest(_MOST_REPORTS)
-            sections = await self._sections()
             number = await self._number()
             beat = self._beats.make(number, self._notebook.now.incarnation, sections, reports)
             heard = await self._line.heartbeat(beat)
@@ -131,7 +137,7 @@ class Session:
         self._beats.answered(beat, heard)
         await self._answered(heard)
         if reports and heard.received:
-            await self._reports.forget(heard.received)
+            await _or(self._reports.forget(heard.received), None)
         if len(reports) == _MOST_REPORTS and heard.received >= reports[-1].number:
             self._soon.set()  # there are more
         return heard
@@ -140,7 +146,7 @@ class Session:
         if self.trouble:
             _log.info("the hub answers again")
         self._pace.answered()
-        self._pace.every = self._watch_pace.every = heard.every
+        self._pace.every = self._watch_pace.every = min(_SLOWEST, max(_LEAST_GAP, heard.every))
         self.last_answer, self.trouble, self.seen_as = self._clock.now(), "", heard.state
         await self._stand(heard.state)
         if heard.desired > self._watch.generation:
@@ -191,11 +197,11 @@ class Session:
 
     async def _sections(self) -> Mapping[str, bytes]:
         told: dict[str, object] = dict(await self._cluster.sections())
-        missing = list(await self._cluster.missing())
+        missing = list(await _or(self._cluster.missing(), _SILENT_PARTS))
         held = self._line.held()
         worry = self._renewal.worry(held, self._clock.now()) if held is not None else ""
         if self._watch.draining:
-            self._progress = await self._cluster.progress()
+            self._progress = await _or(self._cluster.progress(), self._progress)
         told["health"] = Health(missing=tuple([*missing, worry] if worry else missing))
         told["applied"] = self._watch.applied(self._progress)
         sections = {name: msgspec.json.encode(part) for name, part in told.items()}
@@ -244,7 +250,8 @@ class Session:
             elif await self._watch.try_again():
                 self._soon.set()
         except HansaError as error:
-            _log.info("the hub cannot be asked for news", error=error.message)
+            if not self._watch_pace.failing:
+                _log.info("the hub cannot be asked for news", error=error.message)
             return False
         self._watch_pace.answered()
         return True
@@ -269,7 +276,7 @@ class Session:
 
     async def _tending(self) -> None:
         while True:
-            await self.tend()
+            await _in_spite_of(self.tend())
             if self._renew.is_set():
                 await asyncio.sleep(_RETRY_EVERY)  # it failed; when it is tried again, `renewal` knows
             else:
@@ -306,7 +313,7 @@ class Session:
     async def _leaving(self) -> str:
         while True:
             await asyncio.sleep(_LEAVE_EVERY)
-            reason = await self.finish()
+            reason = await _in_spite_of(self.finish())
             if reason:
                 return reason
 
@@ -314,10 +321,14 @@ class Session:
         """Tells the hub of a drain's progress at once; says goodbye when it is over, and then why."""
         kept = self._notebook.now
         if not self._watch.draining:
+            self._drained = False
             return ""
         progress = await self._cluster.progress()
         if progress != self._progress:
             self._soon.set()
+        if progress.over and not self._drained:
+            await self.report("drained", "nothing of it runs any more")
+        self._drained = progress.over
         told = kept.desired
         if not progress.over or not (kept.leaving or (told is not None and told.leave)):
             return ""
@@ -332,6 +343,24 @@ class Session:
 
     async def _note(self, standing: str, reason: str) -> None:
         await self._notebook.change(standing=standing, reason=reason, since=self._clock.now())
+
+
+async def _or(answer: Awaitable[T], otherwise: T) -> T:
+    """What one of our own parts says, if it says it in time."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await answer
+    except (TimeoutError, HansaError):
+        return otherwise
+
+
+async def _in_spite_of(turn: Awaitable[T]) -> T | None:
+    """One turn of a loop: what our own database refuses now is done by a later one."""
+    try:
+        return await turn
+    except HansaError as error:
+        _log.warning("not done yet", error=error.message)
+        return None
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:

@@ -63,10 +63,16 @@ class Watch:
         whole = _merged(former, fresh)
         await self._notebook.change(desired=whole)
         if whole.roots and (former is None or former.roots != whole.roots):
-            await self._line.trust(whole.roots)
+            await self._trust(whole.roots)
         await self._put_in_force(whole)
         self._generation = fresh.generation
         return former != whole
+
+    async def _trust(self, roots: str) -> None:
+        try:
+            await self._line.trust(roots)
+        except HansaError as error:  # no reason to leave the rest undone
+            _log.warning("roots of the hub not taken", error=error.message)
 
     async def try_again(self) -> bool:
         """Settings that were refused may fit by now; True if they do."""
