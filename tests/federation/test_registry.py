@@ -133,3 +133,13 @@ def test_another_process_goes_on_telling_where_the_former_stopped() -> None:
     changed, gone, whole = directory.since(1, "lubeck")
     assert ([one.id for one in changed], set(gone), whole) == (["visby"], {"riga", "tallinn"}, False)
     assert directory.since(4, "lubeck") == ((), (), False)
+
+
+def test_who_heard_more_than_a_restored_backup_knows_hears_all() -> None:
+    directory = Directory()
+    directory.learn(record("visby", version=7))
+    directory.begin(restored=100)
+    assert directory.announced == 100
+    changed, gone, whole = directory.since(42, "lubeck")  # it may know of clusters that joined after the backup
+    assert ([one.id for one in changed], gone, whole) == (["visby"], (), True)
+    assert directory.since(100, "lubeck") == ((), (), False)

@@ -19,11 +19,14 @@ class Directory:
         self.version = 0
         self.announced = 0
         self._announced_at = 0.0
+        self._restored = 0
 
-    def begin(self) -> None:
+    def begin(self, restored: int = 0) -> None:
         """Everything there is was learned, with its versions. Managers that were told of it by a former process, or by
-        another, need not hear it again: after a restart thousands ask at once."""
-        self.announced = self.version
+        another, need not hear it again: after a restart thousands ask at once. But who heard what was before a backup
+        was restored hears all: clusters that joined after the backup are none any more."""
+        self._restored = restored
+        self.announced = self.version = max(self.version, restored)
 
     def learn(self, record: ClusterRecord) -> None:
         facts = facts_of(record)
@@ -56,7 +59,7 @@ class Directory:
     def since(self, after: int, without: str) -> tuple[tuple[Neighbour, ...], tuple[str, ...], bool]:
         """(those that changed, those that are gone, whether the first are all there are). When a record last changed is
         known, not where: some may be told for nothing."""
-        whole = after <= 0
+        whole = after <= 0 or after < self._restored
         entries = tuple(
             entry for entry, version in self._entries.values() if entry.id != without and (whole or version > after)
         )

@@ -71,6 +71,7 @@ class News:
     removed: Mapping[str, int] = field(default_factory=dict)  # with the version each went with
     sightings: Sequence[Sighting] = ()
     changes: Sequence[Change] = ()
+    restored: int = 0  # the version at which a backup was restored: of the time before, we may know less than others
     others: frozenset[str] = frozenset()  # other tables that changed: "authorities", "documents", "rollouts"
 
 

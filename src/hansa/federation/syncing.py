@@ -44,7 +44,7 @@ async def learn(hub: Hub) -> None:
         hub.directory.forget(cluster, version)
         hub.waking.wake(cluster)
     if first:
-        hub.directory.begin()
+        hub.directory.begin(news.restored)
     # news for who knows nothing tells no changes
     hub.recent.learn(news.changes if after else (await hub.clusters.changes(most=100))[::-1])
 

@@ -20,8 +20,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from hansa.kernel import errors
 from hansa.store import schema
-from hansa.store.hub import tables
-from hansa.store.hub.changing import now
+from hansa.store.hub import changing, tables
 from hansa.store.tables import metadata
 
 FORMAT = 1
@@ -56,7 +55,7 @@ def write(engine: sa.Engine, key: bytes, passphrase: str, out: BinaryIO) -> int:
         head = {
             "hansa-hub-backup": FORMAT,
             "revision": schema.current(connection),
-            "at": now(connection),
+            "at": changing.now(connection),
             "key": _locked(key, passphrase),
         }
         with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packed:
@@ -119,7 +118,10 @@ def _fill(engine: sa.Engine, lines: Iterator[Any]) -> int:
                 raise BadBackup(f"the backup has a table {name[:63]!r} that this version does not know")
             connection.execute(table.insert().values({key: _rich(value) for key, value in values.items()}))
             rows += 1
-        connection.execute(tables.versions.update().values(version=tables.versions.c.version + _FORWARD))
+        connection.execute(tables.versions.delete().where(tables.versions.c.id == changing.RESTORED))
+        jump = tables.versions.update().values(version=tables.versions.c.version + _FORWARD)
+        version = connection.execute(jump.returning(tables.versions.c.version)).scalar_one()
+        connection.execute(tables.versions.insert().values(id=changing.RESTORED, version=version))
         _count_on(connection)
     return rows
 

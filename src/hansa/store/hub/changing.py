@@ -10,7 +10,13 @@ import sqlalchemy as sa
 from hansa.federation import Fence, Note, errors
 from hansa.store.hub.tables import changes, leases, versions
 
-_NEXT = versions.update().where(versions.c.id == 1).values(version=versions.c.version + 1).returning(versions.c.version)
+COUNTED, RESTORED = 1, 2  # the rows of `hub_versions`: where we are, and where we were when a backup was restored
+_NEXT = (
+    versions.update()
+    .where(versions.c.id == COUNTED)
+    .values(version=versions.c.version + 1)
+    .returning(versions.c.version)
+)
 _POSTGRES_NOW = sa.text("select extract(epoch from clock_timestamp())::float8")
 # There is one process on SQLite, and its time goes on evenly whatever happens to the machine's clock.
 _BEGAN = time.time() - time.monotonic()

@@ -56,15 +56,17 @@ class ClusterStore:
     async def news(self, after: int) -> News:
         def read(connection: sa.Connection) -> News:
             # The version is read first: what is committed after it comes again with the next news.
-            version = connection.execute(sa.select(versions.c.version)).scalar_one()
+            counted = {row.id: row.version for row in connection.execute(sa.select(versions))}
+            version, restored = counted[changing.COUNTED], counted.get(changing.RESTORED, 0)
             now = changing.now(connection)
             if version == after:
-                return News(version, now)
+                return News(version, now, restored=restored)
             found = connection.execute(sa.select(clusters).where(clusters.c.version > after)).mappings()
             gone = connection.execute(sa.select(removed.c.id, removed.c.version).where(removed.c.version > after))
             return News(
                 version=version,
                 now=now,
+                restored=restored,
                 clusters=[_record(row) for row in found],
                 removed={row.id: row.version for row in gone},
                 sightings=self._sightings(connection, after),
