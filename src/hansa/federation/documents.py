@@ -57,6 +57,7 @@ class RolloutRecord(Struct, frozen=True, kw_only=True):
     goal: int = -1  # how many clusters should have it at this stage; negative: it has not begun
     given: dict[str, Given] = {}
     kept: dict[str, int] = {}  # clusters with another version than `former`, from a rollout that was not finished
+    failed: dict[str, str] = {}  # those that stopped it, and why
     seq: int = 0
 
 

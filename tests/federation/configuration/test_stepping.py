@@ -61,7 +61,8 @@ def test_one_that_does_not_take_it_stops_it() -> None:
     ended = step(at, seen("bc", a=Seen(error="jobs.cpu: too much")), 1)
     assert ended.state == "stopped"
     assert ended.reason == "1 failed, 0 may: a: it was not taken: jobs.cpu: too much"
-    assert names(ended) == "a", "it keeps what it was given, for people to look at"
+    assert ended.failed == {"a": "it was not taken: jobs.cpu: too much"}
+    assert names(ended) == "", "what was stopped must not come into force there some day"
     assert step(ended, seen("Abc"), 99) is ended
 
 
@@ -75,6 +76,7 @@ def test_one_that_is_not_well_since_it_has_it_stops_it() -> None:
     at = step(step(rollout(), seen("abc"), 0), seen("Abc"), 1)
     ended = step(at, seen("bc", a=Seen(has=True, well=False, trouble="storage does not answer")), 2)
     assert ended.reason == "1 failed, 0 may: a: not well since it has it: storage does not answer"
+    assert names(ended) == "a", "it has it, and keeps it for people to look at"
 
 
 def test_one_that_was_not_well_before_is_no_failure() -> None:
@@ -162,7 +164,8 @@ def test_soaking_begins_anew_when_one_has_it_no_longer() -> None:
 def test_resuming_forgives_what_failed_once() -> None:
     no = Seen(error="no")
     at = step(step(rollout(), seen("ab"), 0), seen("b", a=no), 1)
-    again = stepping.resumed(at, seen("b", a=no), "admin", 100)
+    again = step(stepping.resumed(at, seen("b", a=no), "admin", 100), seen("b", a=no), 100)
+    assert (names(again), again.failed) == ("a", {})
     assert step(again, seen("b", a=no), 101).state == "running", "it still says what it said before it was asked again"
     assert step(again, seen("b", a=Seen(error="other")), 101).state == "stopped"
     assert step(again, seen("b", a=no), 130).state == "stopped"

@@ -58,6 +58,10 @@ class Assignment:
             self._records[version] = self._shelf.version("config", self.document, version)
         return self._records[version]
 
+    def failure(self, cluster: str) -> str:
+        """Why the rollout ended at this cluster; empty if it did not."""
+        return self._rollout.failed.get(cluster, "") if self._rollout is not None else ""
+
     def wanted(self, known: Known) -> int:
         """The version this cluster should have; 0 if there is none, or that does not mean it."""
         version = assigned(self._rollout, known.record.id)
@@ -70,7 +74,8 @@ def base_of(rollout: RolloutRecord | None) -> tuple[int, dict[str, int]]:
         return 0, {}
     if rollout.state == "done":
         return rollout.version, {}
-    others = {**rollout.kept, **dict.fromkeys(rollout.given, rollout.version)}
+    taken = (cluster for cluster, given in rollout.given.items() if given.took is not None)
+    others = {**rollout.kept, **dict.fromkeys(taken, rollout.version)}
     return rollout.former, {cluster: version for cluster, version in others.items() if version != rollout.former}
 
 

@@ -38,7 +38,7 @@ def _drift(hub: Hub, known: Known, now: float) -> str:
         f"{name}: should have {version(one.desired)}, has {version(one.applied)} ({one.state}"
         + (f": {one.error})" if one.error else ")")
         for name, one in observing.of_cluster(hub, known, documents, now)
-        if one.state != "in-sync"
+        if one.desired != one.applied
     ]
     return "; ".join(told)
 

@@ -113,8 +113,13 @@ def of_cluster(
         wanted, has = one.wanted(known), versions.get(one.document, 0)
         if wanted != has:
             yield one.document, _behind(sight(hub, known, now), one.document, wanted, has)
-        elif has:
-            yield one.document, ClusterVersion(cluster=known.record.id, desired=has, applied=has, state="in-sync")
+        elif has or one.failure(known.record.id):
+            why = one.failure(known.record.id)
+            state = "failed" if why else "in-sync"
+            yield (
+                one.document,
+                ClusterVersion(cluster=known.record.id, desired=has, applied=has, state=state, error=why),
+            )
 
 
 def _behind(seen: Sight, document: str, wanted: int, has: int) -> ClusterVersion:

@@ -213,8 +213,8 @@ def _ended_by_failures(rollout: RolloutRecord, tally: Tally, now: float) -> Roll
     more = f"; and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     reason = f"{len(names)} failed, {most} may: {told}{more}"
     if rollout.stages.roll_back:
-        return replace(rollout, state="rolled-back", reason=reason, since=now, given={})
-    return replace(rollout, state="stopped", reason=reason, since=now)
+        return replace(rollout, state="rolled-back", reason=reason, since=now, given={}, failed=tally.failed)
+    return replace(stopped(rollout, reason, now), failed=tally.failed)
 
 
 # What people do.
@@ -225,15 +225,17 @@ def paused(rollout: RolloutRecord, who: str, now: float) -> RolloutRecord:
 
 
 def stopped(rollout: RolloutRecord, reason: str, now: float) -> RolloutRecord:
-    """Everyone keeps what it has; nobody else gets it."""
-    return replace(rollout, state="stopped", reason=reason, since=now)
+    """Who has it keeps it. Who was given it and has not taken it is told to stay with what it has: what was stopped
+    must not come into force somewhere days later."""
+    taken = {cluster: given for cluster, given in rollout.given.items() if given.took is not None}
+    return replace(rollout, state="stopped", reason=reason, since=now, given=taken)
 
 
 def resumed(rollout: RolloutRecord, seen: Mapping[str, Seen], who: str, now: float) -> RolloutRecord:
     """Goes on where it stood, in spite of what failed so far: times begin anew, who is not well now was not well
     before, and who said why it did not take it tries once more."""
     given = {cluster: _gift(seen[cluster], now) for cluster in rollout.given if cluster in seen}
-    return replace(rollout, state="running", reason=f"resumed by {who}", since=now, given=given)
+    return replace(rollout, state="running", reason=f"resumed by {who}", since=now, given=given, failed={})
 
 
 def listed(names: Iterable[str]) -> str:

@@ -151,7 +151,7 @@ def overview(hub: Hub) -> Overview:
             reason=one.error or "it was told, and has not said yet that it took it",
         )
         for name, one in standings
-        if one.state != "in-sync"
+        if one.desired != one.applied
     ]
     drift.sort(key=lambda one: (one.cluster, one.document))
     return Overview(
