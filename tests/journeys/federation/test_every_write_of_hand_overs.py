@@ -80,9 +80,8 @@ def assert_ran_once(scene: Scene, service: str, job: str) -> None:
         resting = partial(nothing_runs, scene.alice(cluster), f"{service}-{cluster[0]}")
         eventually(resting, what=f"rest at {cluster}")
     assert len(outputs(scene.hansa, scene.hansa["lubeck"].admin, service, f"out/{job}.")) == 1
-    log = alice.get(f"/system/logs/{service}/{job}")
-    assert log.status_code == 200
-    assert f"this is {job}" in log.text
+    log = f"/system/logs/{service}/{job}"
+    eventually(lambda: f"this is {job}" in alice.get(log).text, what="its log at home")
     assert story_of(alice, job)["finished"] == told["finished"]
     away = "select phase from delegations where job = %s and phase in ('offering', 'away')"
     eventually(lambda: not scene.written("lubeck", away, job), what="the delegation is closed")
@@ -136,6 +135,16 @@ def test_the_target_dies(scene: Scene, service: str, moment: Moment) -> None:
     job = fresh("parcel")
     answer = scene.dies("visby", moment, lambda: submit(scene, service, job))
     submit_surely(scene, service, job, answer)
+    assert_ran_once(scene, service, job)
+
+
+def test_a_log_that_could_not_be_had_at_once_comes_later(scene: Scene, service: str) -> None:
+    """The target is about to be told that it may forget the job: not before its log is here."""
+    job = fresh("parcel")
+    held = scene.hansa.gates["visby"].hold(f"GET /v1/delegations/{job}/log")
+    submit_surely(scene, service, job, submit(scene, service, job))
+    held.reached()
+    held.release(lost=True)
     assert_ran_once(scene, service, job)
 
 
