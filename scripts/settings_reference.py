@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from hansa.federation import live
 from hansa.settings import Settings
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
@@ -119,7 +120,7 @@ def render() -> str:
         "current folder) and then `HANSA_*` variables, which win. The dots of a name become tables in the file and",
         "`__` in a variable: `http.port` is `port` under `[http]`, or `HANSA_HTTP__PORT`. In variables, lists and",
         "tables are JSON. A wrong or unknown setting stops the start with one line that says so. Nothing is read again",
-        "later.",
+        "later. Those marked live can be [told by a hub](../guides/configuration.md) and then change while it runs.",
     ]
     groups: dict[str, list[Setting]] = {}
     for setting in settings():
@@ -128,7 +129,8 @@ def render() -> str:
         lines += ["", f"## {heading or 'At the top'}", ""]
         lines += ["| setting | kind | default | what it decides |", "|---|---|---|---|"]
         for one in members:
-            cells = (f"`{one.name}`", one.kind, one.default, one.sentence)
+            kind = f"{one.kind}; live" if one.name in live.NAMES else one.kind
+            cells = (f"`{one.name}`", kind, one.default, one.sentence)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
