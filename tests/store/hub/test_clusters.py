@@ -91,6 +91,16 @@ async def test_one_s_own_sightings_are_no_news(store: ClusterStore, other: Clust
     assert len((await other.news(at)).sightings) == 1
 
 
+async def test_what_another_hub_heard_is_news_also_if_we_heard_later(store: ClusterStore, other: ClusterStore) -> None:
+    """A section comes once, with the heartbeat in which it changed; the next heartbeat goes to the other hub."""
+    await store.put(record())
+    before = (await store.news(0)).version
+    await other.sighted([Sighting("visby", 1, 10.0, 5, {"totals": (5, b"changed")})])
+    await store.sighted([Sighting("visby", 1, 11.0, 6)])
+    (seen,) = (await store.news(before)).sightings
+    assert seen.sections == {"totals": (5, b"changed")}
+
+
 async def test_each_report_is_written_down_once(store: ClusterStore, other: ClusterStore) -> None:
     await store.put(record())
     reports = tuple((number, Note("visby", "job", f"report {number}", 3.0)) for number in (1, 2, 3))

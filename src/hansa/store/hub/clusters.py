@@ -77,7 +77,6 @@ class ClusterStore:
         return await self._database.read(read)
 
     def _sightings(self, connection: sa.Connection, after: int) -> list[Sighting]:
-        foreign = sa.and_(sightings.c.version > after, sightings.c.writer != self._writer)
         told = sa.and_(sections.c.version > after, sections.c.writer != self._writer)
         bodies: dict[str, dict[str, tuple[int, bytes]]] = {}
         for row in connection.execute(sa.select(sections).where(told)):
@@ -86,7 +85,9 @@ class ClusterStore:
             Sighting(
                 row.cluster, row.incarnation, row.seen, row.number, bodies.get(row.cluster, {}), received=row.received
             )
-            for row in connection.execute(sa.select(sightings).where(foreign))
+            for row in connection.execute(sa.select(sightings).where(sightings.c.version > after))
+            # We may have heard it after the other hub and before this look: its row is ours then, the section is not.
+            if row.writer != self._writer or row.cluster in bodies
         ]
 
     async def put(self, record: ClusterRecord, *notes: Note, fence: Fence | None = None) -> ClusterRecord | None:
