@@ -40,7 +40,8 @@ def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
         raise NotAMember(f"cluster {record.id} has joined again since; this is a report of a former life")
     if len(beat.sections) > _MOST_SECTIONS or sum(len(memoryview(one)) for one in beat.sections.values()) > _LARGEST:
         raise TooLarge("the heartbeat is too large", hint=f"{_MOST_SECTIONS} sections, {_LARGEST} bytes at most")
-    misses_some = not beat.whole and (beat.answered > known.number or not known.sections)
+    known.complete = known.complete or beat.whole
+    misses_some = not beat.whole and (beat.answered > known.number or not known.complete)
     sections = {name: (beat.number, bytes(body)) for name, body in beat.sections.items() if len(name) <= 63}
     shown = b'"%s"' % serial.encode()
     sections.pop(CERTIFICATE, None)

@@ -26,6 +26,7 @@ class Known:
     number: int = 0
     received: int = 0
     sections: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    complete: bool = False  # all its sections were heard once, here or by another process
     totals: Totals = _NOTHING
     facts_read: int = 0  # the heartbeat whose section `facts` is in the record, or could not be
     gaps: list[float] = field(default_factory=list)  # seconds between its last heartbeats, oldest first
@@ -87,6 +88,7 @@ class Registry:
         for sighting in news.sightings:
             if self._merge(sighting):
                 touched.add(sighting.cluster)
+                self._known[sighting.cluster].complete = True
         self.version = max(self.version, news.version)
         self.learned = news.now
         self._tell(touched)
