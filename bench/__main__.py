@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import ROOT, api, deciding, federation, starts
+from bench import ROOT, api, deciding, federation, hub, starts
 from bench.figures import FULL, QUICK, TINY, Part, Sizes, as_page, as_text, load, machine
 
 SUITES: Mapping[str, Callable[[Sizes], Part]] = {
@@ -14,6 +14,7 @@ SUITES: Mapping[str, Callable[[Sizes], Part]] = {
     "federated-create": federation.creates,
     "decisions": deciding.decisions,
     "delegated-jobs": federation.delegated,
+    "hub": hub.hub,
 }
 _SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
 _PAGE = ROOT / "docs" / "benchmarks.md"

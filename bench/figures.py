@@ -25,11 +25,31 @@ class Sizes:
     """Creates over each number of members."""
     decisions: int
     """Rounds of decisions where a job goes."""
+    clusters: tuple[int, ...]
+    """Of a hub: it is measured at each of these numbers."""
+    heartbeat: float
+    """Seconds between two reports of each."""
+    steady: float
+    """Seconds it is listened to at each."""
 
 
-FULL = Sizes(services=1000, rounds=9, slice=1.0, starts=60, federated=15, decisions=31)
-QUICK = Sizes(services=200, rounds=3, slice=0.5, starts=12, federated=4, decisions=5)
-TINY = Sizes(services=5, rounds=1, slice=0.05, starts=2, federated=1, decisions=1)
+FULL = Sizes(
+    services=1000,
+    rounds=9,
+    slice=1.0,
+    starts=60,
+    federated=15,
+    decisions=31,
+    clusters=(100, 1000, 5000),
+    heartbeat=10,
+    steady=30,
+)
+QUICK = Sizes(
+    services=200, rounds=3, slice=0.5, starts=12, federated=4, decisions=5, clusters=(50, 200), heartbeat=2, steady=4
+)
+TINY = Sizes(
+    services=5, rounds=1, slice=0.05, starts=2, federated=1, decisions=1, clusters=(5, 20), heartbeat=0.5, steady=1
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _length(head: bytes) -> int:
     return 0 if at < 0 else int(head[at + 15 :].split(b"\r\n", 1)[0])
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Of all threads, to the nanosecond; `stat` counts in hundredths."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -150,12 +150,12 @@ async def _turns(order: Mapping[str, object]) -> dict[str, list[tuple[int, float
     slices: dict[str, list[tuple[int, float, float]]] = {variant.name: [] for variant in variants}
     for turn in range(int(str(order["rounds"])) + 1):
         for variant in variants:
-            cpu, began = _cpu_seconds(pid), time.perf_counter()
+            cpu, began = cpu_seconds(pid), time.perf_counter()
             end = began + (seconds if turn else min(seconds, 0.2))
             running = [connection.run(variant.raw(), variant.expected, end) for connection in connections]
             answers = sum(await asyncio.gather(*running))
             if turn:  # the first one warms up
-                slices[variant.name].append((answers, time.perf_counter() - began, _cpu_seconds(pid) - cpu))
+                slices[variant.name].append((answers, time.perf_counter() - began, cpu_seconds(pid) - cpu))
     for connection in connections:
         connection.close()
     return slices

@@ -33,6 +33,11 @@ def test_every_suite_reports_its_figures(tmp_path: Path) -> None:
         "16 members, against one",
         "one hung, against none",
         "delegated job, above a local job",
+        "join of 5 clusters",
+        "heartbeats of 20 clusters every 0.5 s",
+        "processor time for each cluster, 20 against 5",
+        "reads of 50 clients meanwhile",
+        "memory for each cluster",
     ):
         assert promised in done.stdout
     written = page.read_text()
