@@ -31,6 +31,7 @@ _WAIT = 30.0  # seconds a question for news stays open
 _MOST_REPORTS = 200  # in one heartbeat
 _TEND_EVERY, _RETRY_EVERY = 10.0, 1.0
 _LEAVE_EVERY = 1.0
+_LINGER = 4  # turns: those whose jobs ran here ask how they ended, which nobody may any more who is no member
 _SLOWEST = 3600.0
 _PATIENCE = 2.0  # seconds for our own parts: a heartbeat that waits for a sick one is taken for a dead cluster
 _SILENT_PARTS = (f"its parts do not say within {_PATIENCE:g} s how they are",)
@@ -70,7 +71,7 @@ class Session:
         self._renew = asyncio.Event()
         self._behind_since: float | None = None
         self._progress = Progress(0, 0)
-        self._drained = False
+        self._drained = 0  # turns in a row without work
         self.last_answer: float | None = None
         self.seen_as: str | None = None
         self.trouble = ""
@@ -321,16 +322,16 @@ class Session:
         """Tells the hub of a drain's progress at once; says goodbye when it is over, and then why."""
         kept = self._notebook.now
         if not self._watch.draining:
-            self._drained = False
+            self._drained = 0
             return ""
         progress = await self._cluster.progress()
         if progress != self._progress:
             self._soon.set()
         if progress.over and not self._drained:
             await self.report("drained", "nothing of it runs any more")
-        self._drained = progress.over
+        self._drained = self._drained + 1 if progress.over else 0
         told = kept.desired
-        if not progress.over or not (kept.leaving or (told is not None and told.leave)):
+        if self._drained < _LINGER or not (kept.leaving or (told is not None and told.leave)):
             return ""
         try:
             await self._line.leave()
