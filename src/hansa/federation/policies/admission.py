@@ -33,7 +33,8 @@ def admit(hub: Hub, cluster: str, facts: Facts, token_approves: bool) -> Verdict
         told=facts,
         overrides=former.record.overrides if former is not None else {},
     )
-    others = sum(known.id != cluster and known.record.state != "left" for known in hub.registry)
+    present = sum(count for state, count in hub.inventory.by_state().items() if state != "left")
+    others = present - (former is not None and former.record.state != "left")
     return judge(in_force.admission(hub), Known(record), others, token_approves)
 
 
