@@ -133,6 +133,9 @@ def test_another_process_goes_on_telling_where_the_former_stopped() -> None:
     changed, gone, whole = directory.since(1, "lubeck")
     assert ([one.id for one in changed], set(gone), whole) == (["visby"], {"riga", "tallinn"}, False)
     assert directory.since(4, "lubeck") == ((), (), False)
+    directory.learn(record("stade", version=5))  # what was told before is not told again
+    assert [one.id for one in directory.since(4, "lubeck")[0]] == ["stade"]
+    assert directory.since(4, "stade") == ((), (), False)
 
 
 def test_who_heard_more_than_a_restored_backup_knows_hears_all() -> None:

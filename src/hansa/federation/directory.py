@@ -10,6 +10,7 @@ from hansa.federation.registry import facts_of
 from hansa.messages.members import Neighbour
 
 _WAKE_UPS = 500  # managers we are willing to wake in a second
+_MOST_TOLD = 16
 
 
 class Directory:
@@ -20,12 +21,14 @@ class Directory:
         self.announced = 0
         self._announced_at = 0.0
         self._restored = 0
+        self._told: dict[int, tuple[tuple[Neighbour, ...], tuple[str, ...], bool]] = {}  # by what was asked with
 
     def begin(self, restored: int = 0) -> None:
         """Everything there is was learned, with its versions. Managers that were told of it by a former process, or by
         another, need not hear it again: after a restart thousands ask at once. But who heard what was before a backup
         was restored hears all: clusters that joined after the backup are none any more."""
         self._restored = restored
+        self._told.clear()
         self.announced = self.version = max(self.version, restored)
 
     def learn(self, record: ClusterRecord) -> None:
@@ -42,11 +45,13 @@ class Directory:
             return
         self._entries[record.id] = (entry, record.version)
         self._gone.pop(record.id, None)
+        self._told.clear()
         self.version = max(self.version, record.version)
 
     def forget(self, cluster: str, version: int) -> None:
         if self._entries.pop(cluster, None) is not None or version > self._gone.get(cluster, 0):
             self._gone[cluster] = version
+            self._told.clear()
             self.version = max(self.version, version)
 
     def announce(self, now: float) -> bool:
@@ -59,12 +64,18 @@ class Directory:
     def since(self, after: int, without: str) -> tuple[tuple[Neighbour, ...], tuple[str, ...], bool]:
         """(those that changed, those that are gone, whether the first are all there are). When a record last changed is
         known, not where: some may be told for nothing."""
+        found, gone, whole = self._told.get(after) or self._look(after)
+        return tuple(one for one in found if one.id != without), gone, whole
+
+    def _look(self, after: int) -> tuple[tuple[Neighbour, ...], tuple[str, ...], bool]:
+        """Once for all who are equally far: an announcement lets thousands ask at once, mostly for the same."""
         whole = after <= 0 or after < self._restored
-        entries = tuple(
-            entry for entry, version in self._entries.values() if entry.id != without and (whole or version > after)
-        )
+        found = tuple(entry for entry, version in self._entries.values() if whole or version > after)
         gone = () if whole else tuple(cluster for cluster, version in self._gone.items() if version > after)
-        return entries, gone, whole
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[after] = found, gone, whole
+        return self._told[after]
 
 
 def _same(one: Neighbour, other: Neighbour) -> bool:

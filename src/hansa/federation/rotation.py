@@ -172,7 +172,7 @@ async def learned(hub: Hub) -> None:
     """Reads the roots anew. In a small federation all who wait for what they should know are woken; in a large one the
     answers to their heartbeats tell them, so that not thousands come for new certificates in the same moment."""
     if await hub.trust.learn() and len(hub.registry) <= _FEW:
-        hub.waking.wake_all()
+        hub.waking.wake_in_turn()
 
 
 def pace_of(hub: Hub) -> Pace:

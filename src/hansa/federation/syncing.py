@@ -62,5 +62,5 @@ async def keep(hub: Hub) -> None:
             raise
         hub.attention.come_round(hub.clock.now())
         if hub.directory.announce(hub.clock.now()):
-            hub.waking.wake_all()
+            hub.waking.wake_in_turn()
         await asyncio.sleep(hub.settings.sync_every)

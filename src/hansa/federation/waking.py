@@ -3,6 +3,8 @@
 import asyncio
 from collections import defaultdict
 
+_AT_ONCE, _PAUSE = 50, 0.1
+
 
 class Waking:
     def __init__(self) -> None:
@@ -31,3 +33,13 @@ class Waking:
     def wake_all(self) -> None:
         for cluster in list(self._waiting):
             self.wake(cluster)
+
+    def wake_in_turn(self) -> None:
+        """All, but of thousands some at a time: to answer each takes a while, and heartbeats must not wait for it."""
+        self._wake_some(list(self._waiting))
+
+    def _wake_some(self, clusters: list[str]) -> None:
+        for cluster in clusters[:_AT_ONCE]:
+            self.wake(cluster)
+        if len(clusters) > _AT_ONCE:
+            asyncio.get_running_loop().call_later(_PAUSE, self._wake_some, clusters[_AT_ONCE:])
