@@ -1,6 +1,6 @@
 """What does a federation of thousands of clusters cost its hub, and does it grow evenly?
 
-The real hub (`hansa server`, SQLite) in one process, managers (`bench.managers`) in another, people who read
+The real hub (`hansa server`, SQLite) in one process, managers (`bench.simulated_clusters`) in another, people who read
 (`bench.readers`) in a third. The federation grows in steps; after each the hub's processor time is taken while all
 clusters report.
 """
@@ -18,9 +18,9 @@ from typing import Any
 
 from bench.figures import Figure, Part, Sizes, percentile
 from bench.load import Variant, cpu_seconds, take_turns
-from bench.managers import NODES
 from bench.partner import Partner, partner
 from bench.readers import INVENTORY, LIST, ONE, STATUS
+from bench.simulated_clusters import NODES
 from real.hub import ADMIN, Hub, a_hub
 
 _CLIENTS = 50
@@ -64,7 +64,7 @@ def hub(sizes: Sizes) -> Part:
         login = f"{ADMIN}:{real.password}"
         common = {"port": real.port, "members_port": real.members_port, "login": login}
         with (
-            partner("bench.managers", every=sizes.heartbeat, **common) as managers,
+            partner("bench.simulated_clusters", every=sizes.heartbeat, **common) as managers,
             partner("bench.readers", clients=_CLIENTS, **common) as readers,
         ):
             idle = _share(real, sizes.steady / 4)
@@ -105,7 +105,7 @@ def _listen(real: Hub, managers: Partner, clusters: int, seconds: float, readers
         if readers is not None:
             readers.order(seconds=seconds, clusters=clusters)
         heard = managers.answer()
-        told = readers.answer() if readers is not None else {"took": {}, "failed": 0}
+        told: dict[str, Any] = readers.answer() if readers is not None else {"took": {}, "failed": 0}
         share = (cpu_seconds(real.pid) - cpu) / (time.perf_counter() - began)
     return Steady(
         clusters=clusters,

@@ -49,7 +49,12 @@ class Line(asyncio.Protocol):
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         answer: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
-        self.send(request, lambda status, body: answer.done() or answer.set_result((status, body)))
+
+        def heard(status: int, body: bytes) -> None:
+            if not answer.done():
+                answer.set_result((status, body))
+
+        self.send(request, heard)
         return await answer
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ class Partner:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self._process.args} ended with {self._process.wait(_END_SECONDS)}")
+            raise RuntimeError(f"{self._process.args!r} ended with {self._process.wait(_END_SECONDS)}")
         return dict(json.loads(line))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from bench import partner
 from bench.lines import Line, request
-from bench.managers import name
+from bench.simulated_clusters import name
 
 ONE, LIST, INVENTORY, STATUS = "one cluster", "list", "inventory", "status"
 _PATHS = {LIST: "/v1/clusters", INVENTORY: "/v1/inventory", STATUS: "/v1/federation/status"}
