@@ -29,6 +29,8 @@ from journeys.federation.stories import (
 from real.federation import Federation
 from real.gate import Held
 
+pytestmark = pytest.mark.deep
+
 RUN = 'sleep 1; echo "$OSCAR_SERVICE_NAME" > "$TMP_OUTPUT_DIR/run.$(date +%s%N)"'
 Later = concurrent.futures.Future[httpx.Response]
 Send = Callable[..., Later]

@@ -20,6 +20,8 @@ from real.postgres import Server
 if TYPE_CHECKING:
     from real.object_store import RunningStore
 
+pytestmark = pytest.mark.deep
+
 pytest_plugins = ("real.object_store",)
 
 KEPT_WHOLE = "update operations (applying -> committed) + update services (creating -> ready)"

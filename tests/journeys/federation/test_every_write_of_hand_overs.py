@@ -20,6 +20,8 @@ from real.postgres import Server
 if TYPE_CHECKING:
     from real.object_store import RunningStore
 
+pytestmark = pytest.mark.deep
+
 pytest_plugins = ("real.object_store",)
 
 # Every run leaves a file of its own beside those of other runs, so that a second visible run cannot hide. It takes a

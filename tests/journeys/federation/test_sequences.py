@@ -22,6 +22,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from journeys.federation.stories import eventually
 from real.federation import Federation, cuttable_federation
 
+pytestmark = pytest.mark.deep
+
 EXAMPLES = int(os.environ.get("HANSA_TEST_FEDERATION_EXAMPLES", "2"))
 STEPS = 18
 SETTLING = 45.0

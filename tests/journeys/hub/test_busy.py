@@ -16,6 +16,8 @@ from journeys.hub.members import eventually, member
 from real.hub import a_hub
 from real.postgres import tied_to_us
 
+pytestmark = pytest.mark.deep
+
 BUSY = float(os.environ.get("HANSA_TEST_HUB_BUSY", "12"))
 CLUSTERS = ("lubeck", "visby", "riga")
 _PER_PROCESSOR = 2

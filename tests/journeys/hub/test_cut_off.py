@@ -15,6 +15,8 @@ from real.hub import Hub
 from real.manager import ROOMY, leased_uids
 from real.netns import Network, network
 
+pytestmark = pytest.mark.deep
+
 CLUSTERS = ("lubeck", "visby", "riga")
 CAPITAL = "capital"  # where the hub is
 PORT, HUB_PORT, MEMBERS_PORT = 8080, 7070, 7443

@@ -16,6 +16,8 @@ from real.hub import Hub, StartHub
 from real.postgres import Database
 from real.simulated_manager import SimulatedManager
 
+pytestmark = pytest.mark.deep
+
 CLUSTERS = ("bergen", "danzig", "novgorod", "reval", "riga", "visby")
 SETTINGS = {"hub.heartbeat_every": 2.0, "hub.lease_seconds": 1.0, "hub.sync_every": 0.1}
 STAGES = {"canary": 1, "percentages": [50, 100], "soak": 1.0, "patience": 60}

@@ -27,6 +27,8 @@ from real.manager import Manager, StartManager
 from real.postgres import Database
 from real.relay import Relay, relay
 
+pytestmark = pytest.mark.deep
+
 SETTINGS = {"hub.heartbeat_every": 0.5, "hub.lease_seconds": 1.0, "hub.sync_every": 0.05}
 PATIENCE = 60.0
 

@@ -13,10 +13,13 @@ from typing import Any
 
 import httpx
 import psycopg
+import pytest
 
 from real.hub import ADMIN, Hub, StartHub
 from real.postgres import Database
 from real.simulated_manager import SimulatedManager
+
+pytestmark = pytest.mark.deep
 
 SOAK = float(os.environ.get("HANSA_TEST_HUB_SOAK", "16"))
 SEED = int(os.environ.get("HANSA_TEST_HUB_SEED", "7"))
