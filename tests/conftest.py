@@ -5,6 +5,7 @@ under fire for minutes) run where CI or HANSA_TEST_DEPTH=full asks for all.
 """
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -14,20 +15,20 @@ from real import parts
 pytest_plugins = ("real.postgres", "real.manager", "real.hub")
 
 
-_LEFT_OUT = pytest.StashKey[int]()
+def _deep(config: pytest.Config) -> bool:
+    """Whoever names a test wants it."""
+    named = [Path(one).name for one in config.args] != ["tests"]
+    return named or bool(os.environ.get("CI")) or os.environ.get("HANSA_TEST_DEPTH") == "full"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    named = any(not argument.startswith("-") for argument in config.invocation_params.args)
-    if os.environ.get("CI") or os.environ.get("HANSA_TEST_DEPTH") == "full" or named:
-        return  # whoever names a test wants it
-    deep = [item for item in items if item.get_closest_marker("deep")]
-    config.stash[_LEFT_OUT] = len(deep)
-    items[:] = [item for item in items if not item.get_closest_marker("deep")]
-    config.hook.pytest_deselected(items=deep)
+    if not _deep(config):
+        items[:] = [item for item in items if not item.get_closest_marker("deep")]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not _deep(terminalreporter.config):
+        terminalreporter.write_line("tests marked deep were left out; HANSA_TEST_DEPTH=full runs them too")
     lines = parts.missing.lines()
     if not lines:
         return
