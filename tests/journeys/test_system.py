@@ -5,6 +5,7 @@ import json
 import httpx
 import pytest
 
+from journeys.waiting import eventually
 from real.manager import Manager
 
 STATUS_CLUSTER = {
@@ -142,7 +143,8 @@ def test_errors_of_status_and_metrics_are_json(nobody: httpx.Client, admin: http
 def test_every_answer_names_its_request(admin: httpx.Client, manager: Manager) -> None:
     answer = admin.get("/system/info", headers={"X-Request-Id": "story-of-a-request"})
     assert answer.headers["x-request-id"] == "story-of-a-request"
-    assert json.dumps({"request_id": "story-of-a-request"})[1:-1] in manager.log
+    line = json.dumps({"request_id": "story-of-a-request"})[1:-1]
+    eventually(lambda: line in manager.log, what="in the log")  # which is written after the answer
 
 
 def test_too_large_a_body_is_413(alice: httpx.Client) -> None:

@@ -202,7 +202,8 @@ def test_settings_of_the_hub_are_in_force_and_go_back(sea: Sea) -> None:
 
 def test_settings_that_this_machine_cannot_carry_are_refused_whole(sea: Sea) -> None:
     put_document(sea, "base", {"quotas": {"cpu": "3"}})
-    eventually(lambda: membership(sea.visby)["documents"], "applied")
+    rollout = "/v1/configs/base/rollout"  # a version that was not taken yet is nothing to fall back on
+    eventually(lambda: sea.hub.admin.get(rollout).json()["state"] == "done", "applied, and known to be")
     put_document(sea, "base", {"quotas": {"cpu": "4"}, "jobs": {"cpu": "9999"}})
     shown = eventually(lambda: now if (now := membership(sea.visby))["error"] else {}, "refused")
     assert "jobs.cpu: 9999 is more than this machine has" in shown["error"]
