@@ -1,6 +1,6 @@
 """Under full load nobody is taken for lost: the settings are those everybody gets, the processors are all busy.
 
-`HANSA_TEST_HUB_BUSY=600` makes it last ten minutes.
+It takes all processors from whatever runs beside it, so it runs on request: `HANSA_TEST_HUB_BUSY=600` is ten minutes.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from journeys.hub.members import eventually, member
 from real.hub import a_hub
 from real.postgres import tied_to_us
 
-pytestmark = pytest.mark.deep
+pytestmark = pytest.mark.skipif("HANSA_TEST_HUB_BUSY" not in os.environ, reason="runs alone, on request")
 
-BUSY = float(os.environ.get("HANSA_TEST_HUB_BUSY", "12"))
+BUSY = float(os.environ.get("HANSA_TEST_HUB_BUSY", "0"))
 CLUSTERS = ("lubeck", "visby", "riga")
 _PER_PROCESSOR = 2
 
