@@ -76,8 +76,7 @@ async def join(hub: Hub, name: str, **facts: Any) -> Manager:
     record = ClusterRecord(name, "hansa", "ready", now, "it joined", life, now, told, serials=(f"{name}-{life}",))
     written = await hub.clusters.put(record)
     assert written is not None
-    hub.registry.put(written)
-    hub.directory.learn(written)
+    await learn(hub)
     manager = Manager(hub, name)
     manager.follow()
     return manager
@@ -87,17 +86,26 @@ def later(hub: Hub, seconds: float) -> None:
     hub.clock.learn(hub.clock.now() + seconds, time.monotonic())
 
 
+async def learn(hub: Hub) -> None:
+    """All that was written, at whatever time it is by `later`."""
+    now = hub.clock.now()
+    await syncing.learn(hub)
+    hub.clock.learn(now, time.monotonic())
+
+
 async def turn(hub: Hub, driver: configuration.Driver) -> None:
     """One turn of the work under its lease."""
     fence = await hub.leases.hold("rollouts", 60)
     assert fence is not None
     await driver.turn(fence)
+    await learn(hub)
 
 
 async def judge(hub: Hub) -> None:
     fence = await hub.leases.hold("detector", 60)
     assert fence is not None
     await judging.all_clusters(hub, fence)
+    await learn(hub)
 
 
 async def mark(hub: Hub, name: str, **changes: Any) -> None:
@@ -106,7 +114,7 @@ async def mark(hub: Hub, name: str, **changes: Any) -> None:
     assert known is not None
     written = await hub.clusters.put(replace(known.record, **changes))
     assert written is not None
-    hub.registry.put(written)
+    await learn(hub)
 
 
 async def in_step(*hubs: Hub) -> None:

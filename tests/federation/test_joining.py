@@ -75,6 +75,7 @@ async def test_a_member_and_its_story(door: HubDoor) -> None:
     assert (record.state, record.incarnation, record.kind) == ("ready", 1, "hansa")
     assert record.serials == (authority.presented_in(joined.certificate).serial,)
     assert record.certificate_until == authority.expires(joined.certificate)
+    await syncing.learn(door.hub)
     assert desired.generation(door.hub, joined.cluster) >= record.version
     told = await door.hub.clusters.changes(cluster=joined.cluster)
     assert told[0].kind == "joined"

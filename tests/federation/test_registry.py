@@ -109,8 +109,8 @@ def test_neighbours_are_told_once_and_together() -> None:
     directory.begin()
     directory.learn(record("riga", version=2))
     directory.learn(record("riga", version=3, state="degraded"))  # comes and goes: managers see for themselves
-    assert directory.announce(10.0)
-    assert not directory.announce(10.1)
+    assert directory.announce(10.0, learned=3)
+    assert not directory.announce(10.1, learned=3)
     changed, gone, whole = directory.since(1, "visby")
     assert ([one.id for one in changed], gone, whole) == (["riga"], (), False)
     directory.learn(record("riga", version=4, state="left"))
@@ -129,7 +129,7 @@ def test_another_process_goes_on_telling_where_the_former_stopped() -> None:
     directory.forget("tallinn", 4)
     directory.begin()
     assert directory.announced == 4
-    assert not directory.announce(10.0)
+    assert not directory.announce(10.0, learned=4)
     changed, gone, whole = directory.since(1, "lubeck")
     assert ([one.id for one in changed], set(gone), whole) == (["visby"], {"riga", "tallinn"}, False)
     assert directory.since(4, "lubeck") == ((), (), False)

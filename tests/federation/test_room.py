@@ -171,6 +171,7 @@ async def test_a_watch_ends_when_there_is_something_to_know(hub: Hub) -> None:
     waiting = asyncio.create_task(desired.newer(hub, "visby", have.generation, 20))
     await asyncio.sleep(0)
     await acting.drain(hub, ADMIN, "visby")
+    await syncing.learn(hub)
     told = await waiting
     assert told is not None
     assert (told.cordoned, told.drain, told.leave, told.whole) == (True, True, False, False)
@@ -178,17 +179,34 @@ async def test_a_watch_ends_when_there_is_something_to_know(hub: Hub) -> None:
     assert await desired.newer(hub, "visby", told.generation, 0.01) is None
 
 
+async def test_nothing_is_told_before_all_that_others_wrote_earlier(hub: Hub) -> None:
+    """Who was told the newer would not ask for the older any more."""
+    await join(hub)
+    have = desired.of(hub, "visby").generation
+    riga = ClusterRecord("riga", "hansa", "ready", 1.0, "it joined", 1, 1.0, Facts(endpoint="http://riga.example"))
+    assert await hub.clusters.put(riga) is not None  # by another hub
+    waiting = asyncio.create_task(desired.newer(hub, "visby", have, 20))
+    await asyncio.sleep(0)
+    await acting.cordon(hub, ADMIN, "visby", on=True)
+    assert desired.generation(hub, "visby") == have
+    await syncing.learn(hub)
+    told = await waiting
+    assert told is not None
+    assert told.cordoned
+    assert [one.id for one in told.neighbours] == ["riga"]
+
+
 async def test_neighbours_are_told_as_they_come_and_go(hub: Hub) -> None:
     await join(hub)
     have = desired.of(hub, "visby").generation
     await join(hub, "riga")
-    assert hub.directory.announce(hub.clock.now())
+    assert hub.directory.announce(hub.clock.now(), hub.registry.version)
     told = await desired.newer(hub, "visby", have, 5)
     assert told is not None
     assert [(one.id, one.endpoint) for one in told.neighbours] == [("riga", "http://riga.example")]
     await acting.remove(hub, ADMIN, "riga", force=True)
     await syncing.learn(hub)
-    assert hub.directory.announce(hub.clock.now() + 10)
+    assert hub.directory.announce(hub.clock.now() + 10, hub.registry.version)
     gone = await desired.newer(hub, "visby", told.generation, 5)
     assert gone is not None
     assert (gone.neighbours, gone.gone, gone.whole) == ((), ("riga",), False)

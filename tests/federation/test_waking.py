@@ -1,4 +1,4 @@
-"""Watches that are woken: one, all at once, and all in turn."""
+"""Watches that are woken: one, all in turn, once more, and all at the end."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def test_one_is_woken_for_itself() -> None:
     waking.wake("cluster-0")
     await settled()
     assert (one.done(), other.done()) == (True, False)
-    waking.wake_all()
+    waking.close()
     await other
 
 
@@ -36,9 +36,27 @@ async def test_thousands_are_woken_some_at_a_time() -> None:
     async with asyncio.timeout(20):
         await asyncio.gather(*tasks)
     assert not later.done()
-    waking.wake_all()
+    waking.close()
     await later
 
 
 async def test_waiting_ends_by_itself() -> None:
     await Waking().wait("visby", 0.01)
+
+
+async def test_who_was_woken_too_early_is_woken_once_more() -> None:
+    waking = Waking()
+    (early,) = await waiting(waking, 1)
+    waking.wake("cluster-0")
+    await early
+    owed = waking.owed()
+    waking.wake("cluster-1")  # after the database was asked: it may still be too early for it
+    tasks = await waiting(waking, 3)
+    waking.again(owed)
+    await settled()
+    assert [task.done() for task in tasks] == [True, True, False]
+    assert waking.owed() == {"cluster-1"}
+    waking.owe(owed)
+    assert waking.owed() == {"cluster-0"}
+    waking.close()
+    await tasks[2]

@@ -13,7 +13,8 @@ from hansa.federation import Duty, Fence, errors, health, judging, syncing
 from hansa.kernel.errors import Temporary
 
 _log = structlog.get_logger("hansa.hub")
-_DETECT_EVERY = 1.0
+_DETECT_EVERY = 1.0  # or more often, where clusters report so often that a second matters
+_TURNS_PER_BEAT = 4
 _TIDY_EVERY = 60.0
 _RELEASE_WITHIN = 2.0
 
@@ -32,7 +33,8 @@ async def leased(duty: Duty, every: float, do: Callable[[Fence], Awaitable[objec
             _log.warning("work taken over by another hub", work=duty.work, reason=error.message)
         except Temporary as error:
             _log.info("work waits for the database", work=duty.work, reason=error.message)
-        await asyncio.sleep(min(every, duty.ask_every))
+        left = due - time.monotonic()
+        await asyncio.sleep(min(left if left > 0 else every, duty.ask_every))
 
 
 @asynccontextmanager
@@ -44,7 +46,11 @@ async def running(app: HubApp) -> AsyncIterator[None]:
         await hub.clusters.tidy(hub.settings.keep_changes, fence)
 
     works: list[Work] = [
-        ("detector", _DETECT_EVERY, lambda fence: judging.all_clusters(hub, fence)),
+        (
+            "detector",
+            min(_DETECT_EVERY, hub.settings.heartbeat_every / _TURNS_PER_BEAT),
+            lambda fence: judging.all_clusters(hub, fence),
+        ),
         ("housekeeping", _TIDY_EVERY, tidy),
         *app.works,
     ]

@@ -33,7 +33,7 @@ async def rotate(hub: Hub, caller: Caller) -> None:
     """Introduces a new root now; everything else follows by itself."""
     require_admin(caller)
     for _ in range(_TRIES):
-        await rotation.learned(hub)
+        await hub.trust.learn()
         if any(one.state == "next" for one in hub.trust.all):
             raise RotationUnderWay("a new root is being introduced already", hint="hansa hub roots")
         if await rotation.take(hub, rotation.Make(f"asked for by {caller.name}"), None):
@@ -45,7 +45,7 @@ async def drop(hub: Hub, caller: Caller, root: str) -> None:
     """Gives a retiring root up at once, as after the theft of its key. Who still has a certificate of it is out."""
     require_admin(caller)
     for _ in range(_TRIES):
-        await rotation.learned(hub)
+        await hub.trust.learn()
         found = next((one for one in hub.trust.trusted if one.root.id == root), None)
         if found is None:
             raise NoSuchRoot(f"there is no root {root[:32]!r} that is trusted", hint="hansa hub roots")

@@ -1,8 +1,11 @@
 """What should a cluster know now? Put together from its record, its neighbours, its configuration and the roots.
 
 Everything in it has a version of the hub, and the generation is the highest of them: a manager asks for what is newer
-than it has.
+than it has. So no generation may be told before everything up to it was learned: what this process wrote itself may be
+newer than what others wrote and this one has not read yet, and who was told the newer would never ask for the older.
 """
+
+import asyncio
 
 from hansa.federation.errors import NoSuchCluster
 from hansa.federation.room import Hub
@@ -13,7 +16,8 @@ def generation(hub: Hub, cluster: str) -> int:
     known = hub.registry.get(cluster)
     if known is None:
         return 0
-    return max(known.record.desired, hub.directory.announced, hub.roots()[1], hub.shelf.told_since(cluster))
+    changed = known.record.desired, hub.directory.announced, hub.roots()[1], hub.shelf.told_since(cluster)
+    return max((version for version in changed if version <= hub.registry.version), default=0)
 
 
 def of(hub: Hub, cluster: str, after: int = 0) -> Desired:
@@ -43,8 +47,13 @@ def of(hub: Hub, cluster: str, after: int = 0) -> Desired:
 
 async def newer(hub: Hub, cluster: str, after: int, wait: float) -> Desired | None:
     """What came after `after`, as soon as there is any; None if nothing did within `wait` seconds."""
-    if generation(hub, cluster) <= after:
-        await hub.waking.wait(cluster, wait)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait
+    while hub.registry.get(cluster) is not None and generation(hub, cluster) <= after and not hub.waking.closed:
+        left = until - loop.time()
+        if left <= 0:
+            break
+        await hub.waking.wait(cluster, left)
     if hub.registry.get(cluster) is None:
         raise NoSuchCluster(f"cluster {cluster} was removed from this federation")
     return of(hub, cluster, after) if generation(hub, cluster) > after else None

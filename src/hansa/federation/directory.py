@@ -54,11 +54,12 @@ class Directory:
             self._told.clear()
             self.version = max(self.version, version)
 
-    def announce(self, now: float) -> bool:
-        """Whether managers should be woken now."""
-        if self.version == self.announced or now - self._announced_at < len(self._entries) / _WAKE_UPS:
+    def announce(self, now: float, learned: int) -> bool:
+        """Whether managers should be woken now; `learned` is the version up to which everything is known."""
+        version = min(self.version, learned)
+        if version <= self.announced or now - self._announced_at < len(self._entries) / _WAKE_UPS:
             return False
-        self.announced, self._announced_at = self.version, now
+        self.announced, self._announced_at = version, now
         return True
 
     def since(self, after: int, without: str) -> tuple[tuple[Neighbour, ...], tuple[str, ...], bool]:

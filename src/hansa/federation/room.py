@@ -44,7 +44,8 @@ class Hub:
     removed: set[str] = field(default_factory=set)  # ids that were members once
     trouble: str = ""  # why the database cannot be used now
     # What other parts of the room know; set where the hub is built.
-    on_news: list[Callable[[frozenset[str]], Awaitable[None]]] = field(default_factory=list)
+    # Who hears of other news than clusters; True: everybody who waits is to be woken.
+    on_news: list[Callable[[frozenset[str]], Awaitable[bool | None]]] = field(default_factory=list)
     settings_for: Callable[[str], tuple[dict[str, object], tuple[Setting, ...]]] = lambda _: ({}, ())
     roots: Callable[[], tuple[str, int]] = lambda: ("", 0)  # PEM, and the version since when
     renew: Callable[[str], bool] = lambda _: False  # must this cluster get a new certificate now?

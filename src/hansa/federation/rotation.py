@@ -152,7 +152,7 @@ async def take(hub: Hub, due: Step, fence: Fence | None) -> bool:
             changed = [replace(by_id[root], state="gone", since=now)]
             said = f"root {root} is not trusted any more: {why}"
     taken = await trust.authorities.put(changed, Note("", "authority", said), expected=expected, fence=fence)
-    await learned(hub)
+    await hub.trust.learn()
     return taken
 
 
@@ -161,18 +161,15 @@ def watch(hub: Hub) -> None:
     hub.roots = lambda: (hub.trust.roots, hub.trust.version)
     hub.renew = lambda cluster: must_renew(hub, cluster)
 
-    async def on_news(others: frozenset[str]) -> None:
-        if "authorities" in others:
-            await learned(hub)
+    async def on_news(others: frozenset[str]) -> bool:
+        if "authorities" not in others:
+            return False
+        await hub.trust.learn()
+        # In a large federation the answers to heartbeats tell them: not thousands shall come for new certificates at
+        # the same moment.
+        return len(hub.registry) <= _FEW
 
     hub.on_news.append(on_news)
-
-
-async def learned(hub: Hub) -> None:
-    """Reads the roots anew. In a small federation all who wait for what they should know are woken; in a large one the
-    answers to their heartbeats tell them, so that not thousands come for new certificates in the same moment."""
-    if await hub.trust.learn() and len(hub.registry) <= _FEW:
-        hub.waking.wake_in_turn()
 
 
 def pace_of(hub: Hub) -> Pace:

@@ -24,14 +24,22 @@ async def once(hub: Hub) -> None:
 
 
 async def learn(hub: Hub) -> None:
+    owed = hub.waking.owed()
+    try:
+        await _learn(hub)
+    except BaseException:
+        hub.waking.owe(owed)
+        raise
+    hub.waking.again(owed)
+
+
+async def _learn(hub: Hub) -> None:
     first = hub.registry.learned is None
     asked, after = time.monotonic(), hub.registry.version
     news = await hub.clusters.news(after)
     hub.clock.learn(news.now, (asked + time.monotonic()) / 2)
     # First, so that whoever is woken below is told the newest; if it fails, all of this news comes again.
-    if news.others:
-        for tell in hub.on_news:
-            await tell(news.others)
+    for_all = [await tell(news.others) for tell in hub.on_news] if news.others else []
     if news.version < hub.registry.version:
         return  # somebody who asked later was faster; what we have is in theirs
     hub.registry.learn(news)
@@ -43,6 +51,8 @@ async def learn(hub: Hub) -> None:
         hub.removed.add(cluster)
         hub.directory.forget(cluster, version)
         hub.waking.wake(cluster)
+    if any(for_all):
+        hub.waking.wake_in_turn()
     if first:
         hub.directory.begin(news.restored)
     # news for who knows nothing tells no changes
@@ -61,6 +71,6 @@ async def keep(hub: Hub) -> None:
             hub.trouble = error.message
             raise
         hub.attention.come_round(hub.clock.now())
-        if hub.directory.announce(hub.clock.now()):
+        if hub.directory.announce(hub.clock.now(), hub.registry.version):
             hub.waking.wake_in_turn()
         await asyncio.sleep(hub.settings.sync_every)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from hansa.drivers.hub import CredentialsUnusable, HubLine, Limits
 from hansa.entrypoints.http.hub.tls import MembersTls
-from hansa.federation import JoinToken, acting, errors, member
+from hansa.federation import JoinToken, acting, errors, member, syncing
 from hansa.identity import authority
 from hansa.messages.clusters import Facts
 from hansa.messages.members import Heartbeat
@@ -262,9 +262,9 @@ async def test_credentials_change_under_calls_and_none_fails(door: HubDoor, new_
         await line.trust(line.roots + authority.new_root("hansa", now=door.hub.clock.now(), seconds=60).certificate)
         await asyncio.gather(*calls)
     await acting.cordon(door.hub, ADMIN, name, on=True)
+    await syncing.learn(door.hub)
     async with asyncio.timeout(20):
-        await waiting  # on the connection with which it began
-    changed = await line.desired(told.generation, 20)
+        changed = await waiting  # on the connection with which it began
     assert changed is not None
     assert changed.cordoned
 

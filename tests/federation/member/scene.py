@@ -232,7 +232,7 @@ class Scene:
         """Asks the hub what is new, once it has told itself."""
         await syncing.once(self.hub)
         self._announced += 60
-        self.hub.directory.announce(self.hub.clock.now() + self._announced)
+        self.hub.directory.announce(self.hub.clock.now() + self._announced, self.hub.registry.version)
         return await self.agent._session.look(0)
 
     async def neighbour(self, ident: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from federation.member.scene import ADMIN, Scene, working
-from hansa.federation import NOW, acting, member
+from hansa.federation import NOW, acting, member, syncing
 from hansa.federation.member import errors
 from hansa.kernel.errors import Temporary
 
@@ -168,6 +168,7 @@ async def test_the_hub_asks_to_leave(scene: Scene) -> None:
     scene.cluster.work = member.Progress(1, 0)
     async with working(scene.agent):
         await acting.let_go(scene.hub, ADMIN, "lubeck")
+        await syncing.once(scene.hub)
         await until(scene, "leaving")
         scene.cluster.work = member.Progress(0, 0)
         await until(scene, "left")

@@ -1,6 +1,7 @@
 """A manager in trouble, as the fault tests see it: its API, its store, its processes and their control groups."""
 
 import contextlib
+import glob
 import hashlib
 import os
 import re
@@ -175,8 +176,9 @@ class Scene:
     def job_groups(self) -> list[Path]:
         """The control groups of this manager's jobs, without the one that waits for the next job."""
         mark = hashlib.sha256(str(self.manager.data).encode()).hexdigest()[:8]
-        groups = [*_CGROUPS.glob(f"*/*{mark}*/job-*"), *_CGROUPS.glob(f"*{mark}*/job-*")]
-        return [group for group in groups if not _is_spare(group)]
+        # not Path.glob: it fails when a folder goes away under it, as control groups do
+        groups = [name for depth in ("", "*/") for name in glob.iglob(f"{_CGROUPS}/{depth}*{mark}*/job-*")]
+        return [group for group in map(Path, groups) if not _is_spare(group)]
 
     def await_no_trace(self, seconds: float = 15.0) -> None:
         eventually(lambda: not self.job_processes(), seconds, "the end of all processes of jobs")

@@ -136,7 +136,7 @@ async def _serve(settings: Settings, open_files: int) -> None:
 
             hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
             await parts.enter_async_context(hub_loops.running(hub))
-            endings += [hub.hub.streams.close, hub.hub.waking.wake_all]
+            endings += [hub.hub.streams.close, hub.hub.waking.close]
             servers.append((_server(hub_application.for_people(hub)), people))
             for_members = hub_application.for_members(hub)
             servers.append((_server(for_members, MembersTls(hub.hub).context, MembersProtocol), members))

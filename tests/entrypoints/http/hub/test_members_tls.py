@@ -12,7 +12,7 @@ import httpx
 import pytest
 from cryptography import x509
 
-from hansa.federation import Authority, Note, acting, joining, rotation, standing, syncing
+from hansa.federation import Authority, Note, acting, joining, standing, syncing
 from hansa.federation.errors import WasRemoved
 from hansa.identity import authority
 from hansa.messages.members import Join, Joined, Renew
@@ -307,7 +307,7 @@ async def rotated(door: HubDoor, state: str) -> None:
         changed = [replace(one, state="retiring") for one in trust.all if one.state == "active"]
         changed.append(Authority(new, "active", now))
     assert await trust.authorities.put(changed, Note("", "authority", state), expected=trust.version)
-    await rotation.learned(door.hub)
+    await trust.learn()
 
 
 async def served_certificate(door: HubDoor) -> x509.Certificate:
