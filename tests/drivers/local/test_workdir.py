@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hansa.drivers.local.workdir import State, Workdir, left_files
+from hansa.drivers.local.workdir import State, Workdir
+from hansa.drivers.runs.left_files import left_files
 from hansa.services import Outcome
 
 

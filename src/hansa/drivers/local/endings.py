@@ -1,13 +1,7 @@
 """How did a process end, in words people understand? Pure; jobs, calls and exposed services share it."""
 
 from hansa.drivers.local.launch import Exit, Launch
-from hansa.kernel import quantities
-
-_KNOWN = {
-    126: "the script could not be run",
-    127: "a command was not found",
-    137: "signal 9, as when memory runs out",
-}
+from hansa.drivers.runs import words
 
 
 def succeeded(exit: Exit) -> bool:
@@ -21,13 +15,11 @@ def in_words(exit: Exit, launch: Launch) -> str:
         return ""
     match exit.reason:
         case "oom":
-            return f"out of memory: used more than {quantities.show_size(launch.memory)}"
+            return words.out_of_memory(launch.memory)
         case "timeout":
-            return f"time limit of {launch.seconds:g} s reached"
+            return words.time_limit(launch.seconds)
         case "stopped" | "killed":
             return "it was stopped"
         case "lost":
             return "the sandbox it ran in died"
-    code = exit.code or 0
-    known = _KNOWN.get(code, f"signal {code - 128}" if code > 128 else "")
-    return f"exit code {exit.code}" + (f" ({known})" if known else "")
+    return words.exit_code(exit.code or 0)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hansa import services
-from hansa.drivers.local import environment
-from hansa.drivers.local.environment import Places
 from hansa.drivers.local.launch import Bind, Launch, Network
 from hansa.drivers.local.runtime import Process, Runtime
-from hansa.drivers.local.staging import Say, Staging
-from hansa.drivers.local.stores import OpenForeign, OrderStores
 from hansa.drivers.local.workdir import Workdir
+from hansa.drivers.runs import environment
+from hansa.drivers.runs.environment import Places
+from hansa.drivers.runs.staging import Say, Staging
+from hansa.drivers.runs.stores import OpenForeign, OrderStores
 from hansa.storage import ObjectStore
 
 

@@ -14,8 +14,8 @@ from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_logs import LogBook, LogWriter
 from hansa.drivers.local.launch import Exit, SandboxLost
 from hansa.drivers.local.runtime import follow
-from hansa.drivers.local.staging import Staging
 from hansa.drivers.local.workdir import State, Workdir
+from hansa.drivers.runs.staging import Staging
 from hansa.kernel import errors, names
 
 _MOST_LOSSES = 3

@@ -15,7 +15,8 @@ from hansa.drivers.local import endings
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.launch import Exit, Launch
 from hansa.drivers.local.runtime import Process, follow, put_down
-from hansa.drivers.local.workdir import Workdir, left_files
+from hansa.drivers.local.workdir import Workdir
+from hansa.drivers.runs.left_files import left_files
 from hansa.kernel import errors, quantities
 
 _LARGEST_REPLY = 64 * 2**20

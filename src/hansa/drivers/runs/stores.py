@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from hansa import services
-from hansa.drivers.local.webdav import WebDav
+from hansa.drivers.runs.webdav import WebDav
 from hansa.kernel import errors
 from hansa.storage import ObjectStore
 

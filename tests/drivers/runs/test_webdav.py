@@ -20,7 +20,7 @@ from contracts.orders import order
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
-from hansa.drivers.local.webdav import WebDav
+from hansa.drivers.runs.webdav import WebDav
 from hansa.kernel.errors import Forbidden, Temporary
 from hansa.services import StorageIO
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from contracts.orders import order
-from hansa.drivers.local import environment
-from hansa.drivers.local.environment import Places
+from hansa.drivers.runs import environment
+from hansa.drivers.runs.environment import Places
 from hansa.services import ClusterRef, Federation, Member, events
 from hansa.services.service import Environment, Expose
 

@@ -8,12 +8,12 @@ import asyncio
 import functools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from hansa import services
-from hansa.drivers.local import environment
-from hansa.drivers.local.stores import OrderStores
-from hansa.drivers.local.workdir import LeftFile, Workdir, left_files
+from hansa.drivers.runs import environment
+from hansa.drivers.runs.left_files import LeftFile, left_files
+from hansa.drivers.runs.stores import OrderStores
 from hansa.kernel import errors, quantities
 from hansa.services import events
 
@@ -24,22 +24,44 @@ Given = events.ObjectInput | events.BytesInput
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 15.0
 
 
+class Folders(Protocol):
+    """Where a run's files are for whoever stages them."""
+
+    @property
+    def input(self) -> Path: ...
+    @property
+    def output(self) -> Path: ...
+    @property
+    def mount(self) -> Path: ...
+    @property
+    def owner(self) -> int:
+        """The user the script runs as."""
+        ...
+
+    @property
+    def mounted(self) -> dict[str, list[int]]:
+        """Size and time of every file of the mounted folder as it came."""
+        ...
+
+    def note_mounted(self) -> None: ...
+
+
 class Staging:
     """The inputs and outputs of one run."""
 
     def __init__(
-        self, order: services.RunOrder, workdir: Workdir, stores: OrderStores, say: Say, patience: float
+        self, order: services.RunOrder, folders: Folders, stores: OrderStores, say: Say, patience: float
     ) -> None:
         self.given = events.interpret(order.event)
         self._service = order.service
-        self._workdir = workdir
+        self._folders = folders
         self._stores = stores
         self._say = say
         self._patience = patience
 
     async def bring(self) -> None:
         """The input file and the mounted folder are in place when it returns."""
-        target = self._workdir.input / environment.input_name(self.given)
+        target = self._folders.input / environment.input_name(self.given)
         if isinstance(self.given, events.BytesInput):
             await asyncio.to_thread(target.write_bytes, self.given.data)
         elif not self._service.file_stage_in:
@@ -51,7 +73,7 @@ class Staging:
     async def carry(self) -> int:
         """Every output is stored when it returns; how many there were."""
         count = 0
-        for file in left_files(self._workdir.output, self._workdir.owner):
+        for file in left_files(self._folders.output, self._folders.owner):
             name = file.relative.rpartition("/")[2]
             for output in self._service.output:
                 if matches(output, name):
@@ -92,20 +114,20 @@ class Staging:
             for each in listed.objects:
                 steps = each.key.removeprefix(prefix).split("/")
                 if not set(steps) & {"", ".", ".."}:  # markers of folders, and names no file can have
-                    target = self._workdir.mount.joinpath(*steps)
+                    target = self._folders.mount.joinpath(*steps)
                     target.parent.mkdir(parents=True, exist_ok=True)
                     await self._download(kind, ident, bucket, each.key, target)
             page = listed.next_page
             if not page:
                 break
-        await asyncio.to_thread(_open_up, self._workdir.mount)
-        await asyncio.to_thread(self._workdir.note_mounted)
+        await asyncio.to_thread(_open_up, self._folders.mount)
+        await asyncio.to_thread(self._folders.note_mounted)
 
     async def _carry_mount(self) -> int:
         kind, ident = services.provider_of(self._service.mount)
         bucket, folder = services.split_path(self._service.mount.path)
-        count, before = 0, self._workdir.mounted
-        for file in left_files(self._workdir.mount, self._workdir.owner):
+        count, before = 0, self._folders.mounted
+        for file in left_files(self._folders.mount, self._folders.owner):
             if before.get(file.relative) != [file.size, file.modified]:
                 await self._store(kind, ident, bucket, _join(folder, file.relative), file)
                 count += 1
