@@ -19,8 +19,6 @@ import concurrent.futures
 import contextlib
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -33,17 +31,14 @@ import boto3
 import httpx
 from botocore.config import Config
 
-from real import netns, parts
+from real import netns, nursery, parts
 from real.gate import Gate, gate
 from real.identity_provider import IdentityProvider
 from real.manager import ADMIN, ANSWER_SECONDS, ISSUER_GROUP, ROOMY, Manager, free_port, leased_uids
 from real.netns import Network
-from real.nursery import Nursery
-from real.postgres import tied_to_us
 
 CLIENT = "hansa-tests"
 _PORT, _INNER_PORT = 8080, 8081  # every namespace has its own; the inner one is the manager's behind its gate
-_SOURCES = Path(__file__).parents[2] / "src"
 # Short, so that tests see in seconds what takes minutes elsewhere.
 QUICK: Mapping[str, Any] = {
     "federation.call_timeout": 5,
@@ -81,7 +76,6 @@ class Cluster(Manager):
     name: str = ""
     host: str = "127.0.0.1"
     inside: tuple[str, ...] = ()  # words before its command
-    born: Nursery | None = None  # which starts it more quickly
 
     def start(self) -> None:
         self.spawn()
@@ -91,21 +85,8 @@ class Cluster(Manager):
         """By the test's own thread: the kernel ends a process with the thread that started it."""
         assert self._process is None, "the manager runs already"
         variables = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
-        if self.born is not None:
-            assert not self.inside
-            environment = {**variables, **self._variables()}
-            self._process = self.born.start(environment, self.folder, self.folder / "manager.log")
-            return
-        with (self.folder / "manager.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*tied_to_us(), *self.inside, str(Path(sys.executable).with_name("hansa")), "server"],
-                cwd=self.folder,
-                env={**variables, "PYTHONPATH": str(_SOURCES), **self._variables()},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        environment = {**variables, **self._variables()}
+        self._process = nursery.started(environment, self.folder, self.folder / "manager.log", self.inside)
 
     def await_ready(self) -> None:
         try:
@@ -211,12 +192,11 @@ def federation(
     realm: str = "test",
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     common: Mapping[str, Any] | None = None,
-    born: Nursery | None = None,
 ) -> Iterator[Federation]:
     """Managers of these names, started; `settings` by name go on top of `common` and of quick defaults."""
     with contextlib.ExitStack() as undo:
         sites = {name: _on_loopback(undo) for name in names}
-        found = _started(undo, sites, None, provider, realm, settings or {}, common or {}, born)
+        found = _started(undo, sites, None, provider, realm, settings or {}, common or {})
         yield found
         stop_all(found.clusters)
 
@@ -295,7 +275,6 @@ def _started(
     realm: str,
     settings: Mapping[str, Mapping[str, Any]],
     common: Mapping[str, Any],
-    born: Nursery | None = None,
 ) -> Federation:
     endpoints = {name: site.endpoint for name, site in sites.items()}
     clusters: dict[str, Cluster] = {}
@@ -308,7 +287,7 @@ def _started(
             "sandbox.uid_base": undo.enter_context(leased_uids()),
         }
         folder = undo.enter_context(data_folder(name))
-        clusters[name] = Cluster(folder, site.port, given, name=name, inside=site.inside, born=born)
+        clusters[name] = Cluster(folder, site.port, given, name=name, inside=site.inside)
         undo.callback(clusters[name].close)
     gates = {name: site.gate for name, site in sites.items() if site.gate is not None}
     found = Federation(clusters, gates, endpoints, provider, realm, net)

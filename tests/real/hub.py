@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -24,11 +23,11 @@ from typing import Any, Protocol
 import httpx
 import pytest
 
-from real.postgres import tied_to_us
+from real import nursery
+from real.nursery import Child
 
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
-_SOURCES = Path(__file__).parents[2] / "src"
 ADMIN = "admin"
 
 # Quick to notice, so that tests do not wait long.
@@ -55,7 +54,7 @@ class Hub:
     host: str = "127.0.0.1"
     inside: tuple[str, ...] = ()  # words before its command: it may live in a network namespace
     door: str = ""  # where tests reach it then
-    _process: subprocess.Popen[bytes] | None = None
+    _process: subprocess.Popen[bytes] | Child | None = None
     _clients: dict[str, httpx.Client] = field(default_factory=dict)
 
     @property
@@ -112,16 +111,7 @@ class Hub:
     def start(self) -> None:
         """Returns when `/ready` says yes."""
         assert self._process is None, "the hub runs already"
-        with (self.folder / "hub.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*tied_to_us(), *self.inside, str(Path(sys.executable).with_name("hansa")), "server"],
-                cwd=self.folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for us; we then stop the hub in order
-            )
+        self._process = nursery.started(self._environment(), self.folder, self.folder / "hub.log", self.inside)
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             if self._process.poll() is not None:
@@ -145,7 +135,6 @@ class Hub:
             **self.settings,
         }
         env = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
-        env["PYTHONPATH"] = str(_SOURCES)
         for name, value in given.items():
             env["HANSA_" + name.upper().replace(".", "__")] = str(value)
         return env

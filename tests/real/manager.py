@@ -19,7 +19,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -30,17 +29,15 @@ from typing import Any, Protocol
 import httpx
 import pytest
 
-from real import parts
+from real import nursery, parts
 from real.identity_provider import USERS, IdentityProvider, identity_provider
 from real.nursery import Child
-from real.postgres import tied_to_us
 
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
 ANSWER_SECONDS = 60.0
 ADMIN = "admin"
 ISSUER_GROUP = "vo-test"
-_SOURCES = Path(__file__).parents[2] / "src"
 _UID_SHELF = Path(tempfile.gettempdir()) / "hansa-test-uids"
 _FIRST_UID, _UIDS_EACH = 500_000_000, 256
 
@@ -120,16 +117,8 @@ class Manager:
         """Returns when `/ready` says yes."""
         assert self._process is None, "the manager runs already"
         variables = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
-        with (self.folder / "manager.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*tied_to_us(), str(Path(sys.executable).with_name("hansa")), "server"],
-                cwd=self.folder,
-                env={**variables, "PYTHONPATH": str(_SOURCES), **self._variables()},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for us; we then stop the manager in order
-            )
+        environment = {**variables, **self._variables()}
+        self._process = nursery.started(environment, self.folder, self.folder / "manager.log")
         try:
             self._await_ready()
         except BaseException:

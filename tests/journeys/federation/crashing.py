@@ -17,7 +17,6 @@ import pytest
 from journeys.federation.stories import eventually
 from real.federation import Federation, federation
 from real.identity_provider import IdentityProvider
-from real.nursery import nursery
 from real.postgres import Server
 from real.write_gate import WriteGate
 
@@ -141,9 +140,8 @@ def crashing_federation(
             given[name]["database.url"] = database.url
         for name, more in (settings or {}).items():
             given[name] |= more
-        born = undo.enter_context(nursery())
         # tokens that are not replaced: what a crash costs with others is told in docs/decisions/0003
-        running = federation(*CLUSTERS, provider=provider, realm="steady", settings=given, born=born)
+        running = federation(*CLUSTERS, provider=provider, realm="steady", settings=given)
         hansa = undo.enter_context(running)
         gates = {name: WriteGate(database.conninfo) for name, database in databases.items()}
         scene = Scene(hansa, gates)
