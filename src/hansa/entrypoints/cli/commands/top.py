@@ -1,5 +1,6 @@
 """`hansa top`: the federation as it changes. A moving picture on a terminal, a line for each change anywhere else."""
 
+import signal
 import threading
 import time
 from contextlib import closing
@@ -88,26 +89,47 @@ def _line(event: InventoryEvent) -> str:
 
 
 class _Moving:
-    """Events come in on this thread; the terminal is drawn by one of its own, so that times move on without events."""
+    """Events come in on a thread, the terminal is drawn by one of its own, so that times move on without events; the
+    main one waits for Ctrl-C. It is only noted there: raised wherever the program happens to be, it can get lost."""
 
     def __init__(self, hub: HubClient, selector: str) -> None:
         self._hub, self._selector = hub, selector
         self._picture, self._trouble = Picture(), ""
         self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._failure: BaseException | None = None
 
     def run(self, console: Console) -> None:
-        with Live(
-            get_renderable=lambda: self._drawn(console), console=console, refresh_per_second=_A_SECOND, screen=True
-        ):
-            while True:
-                try:
-                    self._follow()
-                except errors.HubError as error:
-                    if not self._picture.complete or (isinstance(error, errors.Refused) and error.status < 500):
-                        raise
-                    with self._lock:
-                        self._trouble = f"{error.message}; what you see is from before"
-                    time.sleep(_AGAIN)
+        following = threading.Thread(target=self._keep_following, name="follow the hub", daemon=True)
+        former = signal.signal(signal.SIGINT, lambda *_: self._over.set())
+        try:
+            with Live(
+                get_renderable=lambda: self._drawn(console), console=console, refresh_per_second=_A_SECOND, screen=True
+            ):
+                following.start()
+                self._over.wait()
+        finally:
+            signal.signal(signal.SIGINT, former)
+        if self._failure is not None:
+            raise self._failure
+
+    def _keep_following(self) -> None:
+        try:
+            while not self._over.is_set():
+                self._follow_for_a_while()
+        except BaseException as error:  # whatever it is, people are told on the main thread
+            self._failure = error
+        self._over.set()
+
+    def _follow_for_a_while(self) -> None:
+        try:
+            self._follow()
+        except errors.HubError as error:
+            if not self._picture.complete or (isinstance(error, errors.Refused) and error.status < 500):
+                raise
+            with self._lock:
+                self._trouble = f"{error.message}; what you see is from before"
+            self._over.wait(_AGAIN)
 
     def _follow(self) -> None:
         with closing(self._hub.watch_inventory(selector=self._selector)) as events:
