@@ -14,7 +14,7 @@ from federation.known_clusters import STATES, filled, nodes, record, sighting
 from hansa.federation import News, Registry, facts_of, inventory, selectors
 from hansa.federation.inventory import Inventory
 from hansa.messages.clusters import Cluster
-from hansa.messages.inventory import Clusters, Sections
+from hansa.messages.inventory import Clusters, ClusterStatus
 from hansa.messages.inventory import Inventory as Answer
 from hansa.messages.members import Totals
 
@@ -171,7 +171,7 @@ def test_one_clusters_nonsense_spoils_nothing(nonsense: bytes) -> None:
     assert [len(one.nodes) for one in answer.clusters] == [0, 2]
     assert answer.total == Totals(cpu=5)
     for known in registry:
-        msgspec.json.decode(msgspec.json.encode(inventory.sections_of(known)), type=Sections)
+        msgspec.json.decode(msgspec.json.encode(inventory.status_of(known)), type=ClusterStatus)
 
 
 def test_everything_one_cluster_said() -> None:
@@ -179,7 +179,7 @@ def test_everything_one_cluster_said() -> None:
     registry.hear(sighting("lubeck", 1, totals={"cpu": 5}, unheard_of={"yes": [1, None]}))
     known = registry.get("lubeck")
     assert known is not None
-    said = msgspec.json.decode(msgspec.json.encode(inventory.sections_of(known)), type=Sections)
+    said = msgspec.json.decode(msgspec.json.encode(inventory.status_of(known)), type=ClusterStatus)
     assert said.sections == {"totals": {"cpu": 5}, "unheard_of": {"yes": [1, None]}}
     assert said.cluster == inventory.cluster_of(known)
 

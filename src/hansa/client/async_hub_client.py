@@ -14,6 +14,7 @@ class AsyncHubClient(AsyncTransport):
     clusters = Awaited(membership.clusters)
     cluster = Awaited(membership.cluster)
     cluster_status = Awaited(membership.cluster_status)
+    change_cluster_status = Awaited(membership.change_cluster_status)
     register_oscar = Awaited(membership.register_oscar)
     change_facts = Awaited(membership.change_facts)
     remove_cluster = Awaited(membership.remove_cluster)

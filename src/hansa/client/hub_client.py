@@ -14,6 +14,7 @@ class HubClient(SyncTransport):
     clusters = Waiting(membership.clusters)
     cluster = Waiting(membership.cluster)
     cluster_status = Waiting(membership.cluster_status)
+    change_cluster_status = Waiting(membership.change_cluster_status)
     register_oscar = Waiting(membership.register_oscar)
     change_facts = Waiting(membership.change_facts)
     remove_cluster = Waiting(membership.remove_cluster)

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from hansa.federation import syncing
+from hansa.federation import syncing, wanting
 from hansa.federation.errors import ChangedMeanwhile, NoSuchCluster, WrongState
-from hansa.federation.ports import NOW, ClusterRecord, Note
+from hansa.federation.ports import ClusterRecord, Note
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
 from hansa.identity import Caller
 from hansa.kernel.errors import Forbidden
-from hansa.messages.clusters import FactsChange
+from hansa.messages.clusters import FactsChange, StatusChange
 
 _TRIES = 5
 
@@ -30,7 +30,7 @@ def get(hub: Hub, cluster: str) -> Known:
     return known
 
 
-async def change(hub: Hub, cluster: str, decide: Callable[[ClusterRecord], tuple[ClusterRecord, str, str]]) -> Known:
+async def change(hub: Hub, cluster: str, decide: Callable[[ClusterRecord], wanting.Decision]) -> Known:
     """Writes what `decide` makes of the newest record, with a note (kind, detail) unless its kind is ""; decides anew
     if somebody else was faster."""
     for _ in range(_TRIES):
@@ -52,51 +52,26 @@ async def change(hub: Hub, cluster: str, decide: Callable[[ClusterRecord], tuple
 async def cordon(hub: Hub, caller: Caller, cluster: str, *, on: bool) -> Known:
     """Whether nothing new may be placed there. Taking the cordon away also ends a drain."""
     require_admin(caller)
-
-    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
-        _must_be_in(record)
-        if record.wanted == "leave" and not on:
-            raise WrongState(f"cluster {cluster} is leaving", hint="let it go, and join it again")
-        wanted = record.wanted if on else "member"
-        if (record.cordoned, record.wanted) == (on, wanted):
-            return record, "", ""
-        new = replace(record, cordoned=on, wanted=wanted, desired=NOW)
-        return new, "cordon", f"{'cordoned' if on else 'open again'}, by {caller.name}"
-
-    return await change(hub, cluster, decide)
+    decide = wanting.cordon if on else wanting.uncordon
+    return await change(hub, cluster, lambda record: decide(record, caller.name))
 
 
 async def drain(hub: Hub, caller: Caller, cluster: str) -> Known:
     """Its waiting jobs go elsewhere, running ones end, nothing new comes."""
     require_admin(caller)
-
-    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
-        _must_be_in(record)
-        _must_have_a_manager(record, "drained")
-        if record.wanted != "member":
-            return record, "", ""
-        new = replace(record, cordoned=True, wanted="drain", desired=NOW)
-        return new, "drain", f"to be drained, by {caller.name}"
-
-    return await change(hub, cluster, decide)
+    return await change(hub, cluster, lambda record: wanting.drain(record, caller.name))
 
 
 async def let_go(hub: Hub, caller: Caller, cluster: str) -> Known:
     """It drains, and leaves when nothing of it runs any more."""
     require_admin(caller)
+    return await change(hub, cluster, lambda record: wanting.leave(record, caller.name))
 
-    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
-        if record.state == "left":
-            return record, "", ""
-        if record.state == "pending":
-            raise WrongState(f"cluster {cluster} is no member yet", hint="remove it instead")
-        _must_have_a_manager(record, "asked to leave")
-        if record.wanted == "leave":
-            return record, "", ""
-        new = replace(record, cordoned=True, wanted="leave", desired=NOW)
-        return new, "leave", f"to leave, by {caller.name}"
 
-    return await change(hub, cluster, decide)
+async def change_status(hub: Hub, caller: Caller, cluster: str, asked: StatusChange) -> Known:
+    """The three above in one: what is wanted of a cluster, and whether it is cordoned."""
+    require_admin(caller)
+    return await change(hub, cluster, lambda record: wanting.all_of(record, asked, caller.name))
 
 
 async def remove(hub: Hub, caller: Caller, cluster: str, *, force: bool) -> None:
@@ -123,7 +98,7 @@ async def describe(hub: Hub, caller: Caller, cluster: str, said: FactsChange) ->
         name: value for name in said.__struct_fields__ if (value := getattr(said, name)) is not msgspec.UNSET
     }
 
-    def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
+    def decide(record: ClusterRecord) -> wanting.Decision:
         overrides = {**record.overrides, **given}
         if overrides == record.overrides:
             return record, "", ""
@@ -131,16 +106,3 @@ async def describe(hub: Hub, caller: Caller, cluster: str, said: FactsChange) ->
         return new, "facts", f"{', '.join(sorted(given))} changed, by {caller.name}"
 
     return await change(hub, cluster, decide)
-
-
-def _must_be_in(record: ClusterRecord) -> None:
-    if record.state in ("pending", "left"):
-        raise WrongState(f"cluster {record.id} is {record.state}, no member", hint="approve it, or join it again")
-
-
-def _must_have_a_manager(record: ClusterRecord, what: str) -> None:
-    if record.kind == "oscar":
-        raise WrongState(
-            f"cluster {record.id} has no manager of ours and cannot be {what}",
-            hint="cordon it, and remove it when its work is done",
-        )

@@ -18,7 +18,7 @@ from hansa.federation.registry import Known, Registry, facts_of
 from hansa.federation.selectors import Selector
 from hansa.messages import Message
 from hansa.messages.clusters import Cluster
-from hansa.messages.inventory import Allocation, ClusterInventory, Resource, Sections
+from hansa.messages.inventory import Allocation, ClusterInventory, ClusterStatus, Resource
 from hansa.messages.members import Node, Totals
 
 EVERYTHING = Selector()
@@ -187,10 +187,20 @@ def cluster_of(known: Known) -> Cluster:
     return _cluster(known, known.seen)
 
 
-def sections_of(known: Known) -> Sections:
-    """Everything it reported; what is no JSON after all is left out."""
+def status_of(known: Known) -> ClusterStatus:
+    """How it is, and everything it reported; what is no JSON after all is left out."""
     found = {name: msgspec.Raw(body) for name, (_, body) in sorted(known.sections.items()) if _is_sound(body)}
-    return Sections(cluster=cluster_of(known), sections=found)
+    record = known.record
+    return ClusterStatus(
+        state=record.state,
+        reason=record.reason,
+        since=record.since,
+        seen=known.seen,
+        wanted=record.wanted,
+        cordoned=record.cordoned,
+        cluster=cluster_of(known),
+        sections=found,
+    )
 
 
 def allocation_of(known: Known, federation: Totals, age: float) -> Allocation:

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from hansa.identity import authority
-from hansa.messages.clusters import Facts, Kind, State
+from hansa.messages.clusters import Facts, Kind, State, Wanted
 from hansa.messages.inventory import Change
 
-Wanted = Literal["member", "drain", "leave"]
 NOW = -1  # as `desired` of a record that is written: the version it gets, so that its cluster is told at once
 
 

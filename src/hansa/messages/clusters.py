@@ -8,6 +8,7 @@ from hansa.messages import Message, Request
 
 State = Literal["pending", "ready", "degraded", "unreachable", "draining", "leaving", "left"]
 Kind = Literal["hansa", "oscar"]
+Wanted = Literal["member", "drain", "leave"]
 
 
 class Coordinates(Message, frozen=True, kw_only=True):
@@ -115,6 +116,13 @@ class FactsChange(Request, frozen=True, kw_only=True):
     coordinates: Coordinates | UnsetType | None = UNSET
     metadata: dict[str, str] | UnsetType = UNSET
     cost: Cost | UnsetType = UNSET
+
+
+class StatusChange(Request, frozen=True, kw_only=True):
+    """What is wanted of a cluster; what is not said stays as it is. One that drains or leaves is cordoned."""
+
+    wanted: Wanted | UnsetType = UNSET
+    cordoned: bool | UnsetType = UNSET
 
 
 class Link(Message, frozen=True, kw_only=True):

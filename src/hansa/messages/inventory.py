@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import field
 
 from hansa.messages import Message
-from hansa.messages.clusters import Cluster, Link, State
+from hansa.messages.clusters import Cluster, Link, State, Wanted
 from hansa.messages.members import Node, Totals
 
 
@@ -81,9 +81,15 @@ class Clusters(Message, frozen=True, kw_only=True):
     clusters: tuple[Cluster, ...]
 
 
-class Sections(Message, frozen=True, kw_only=True):
-    """Everything one cluster reported, by section."""
+class ClusterStatus(Message, frozen=True, kw_only=True):
+    """How one cluster is, what is wanted of it, and everything it reported, by section."""
 
+    state: State
+    reason: str
+    since: float
+    seen: float | None
+    wanted: Wanted
+    cordoned: bool
     cluster: Cluster
     sections: dict[str, Any]
 

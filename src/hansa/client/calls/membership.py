@@ -1,8 +1,8 @@
 """Which clusters belong, and what becomes of them: the operations under `/v1/clusters`."""
 
 from hansa.client.operations import Call, operation
-from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster
-from hansa.messages.inventory import Clusters, Sections
+from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster, StatusChange
+from hansa.messages.inventory import Clusters, ClusterStatus
 
 
 @operation("GET", "/v1/clusters")
@@ -18,9 +18,15 @@ def cluster(cluster: str) -> Call[Cluster]:
 
 
 @operation("GET", "/v1/clusters/{cluster}/status")
-def cluster_status(cluster: str) -> Call[Sections]:
-    """Everything a cluster reported, section by section."""
+def cluster_status(cluster: str) -> Call[ClusterStatus]:
+    """How a cluster is, what is wanted of it, and everything it reported, section by section."""
     return Call({"cluster": cluster})
+
+
+@operation("PUT", "/v1/clusters/{cluster}/status")
+def change_cluster_status(cluster: str, change: StatusChange) -> Call[ClusterStatus]:
+    """Says what is wanted of a cluster, all of it at once: to be a member, to drain, to leave; to take nothing new."""
+    return Call({"cluster": cluster}, body=change)
 
 
 @operation("POST", "/v1/clusters")

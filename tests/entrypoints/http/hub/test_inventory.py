@@ -10,7 +10,7 @@ import pytest
 from entrypoints.http.hub.serving import Scene, hub_at_home
 from federation.known_clusters import nodes
 from hansa.federation import Note, history
-from hansa.messages.inventory import Allocation, Clusters, FederationStatus, History, Inventory, Links, Sections
+from hansa.messages.inventory import Allocation, Clusters, ClusterStatus, FederationStatus, History, Inventory, Links
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def test_some_of_it(scene: Scene) -> None:
 
 
 async def test_one_cluster(scene: Scene) -> None:
-    said = shaped(await scene.get("/v1/clusters/lubeck/status"), Sections)
+    said = shaped(await scene.get("/v1/clusters/lubeck/status"), ClusterStatus)
     assert said.cluster.facts.region == "eu"
     assert said.sections["totals"]["cpu"] == 8000
     used = shaped(await scene.get("/v1/clusters/lubeck/allocation"), Allocation)

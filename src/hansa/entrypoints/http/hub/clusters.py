@@ -5,10 +5,12 @@ from starlette.responses import Response
 
 from hansa.entrypoints.http.context import CallerDep
 from hansa.entrypoints.http.hub.context import HubAppDep, HubDep
-from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.hub.queries import ClusterId
+from hansa.entrypoints.http.openapi import answers, body_of, native_body, result
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
 from hansa.federation import acting, inventory, outsiders
-from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster
+from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster, StatusChange
+from hansa.messages.inventory import ClusterStatus
 
 router = APIRouter(prefix="/v1/clusters", tags=["clusters"], default_response_class=Response)
 _LARGEST = 64 * 1024
@@ -51,6 +53,23 @@ async def remove(hub: HubDep, caller: CallerDep, cluster: str, force: bool = Fal
     """Removes a cluster that left or is lost; `force` also one that is still there."""
     await acting.remove(hub, caller, cluster, force=force)
     return Response(status_code=204)
+
+
+@router.get("/{cluster}/status", responses=result(200, ClusterStatus) | answers(400, 401, 404, errors="problem"))
+async def status(hub: HubDep, caller: CallerDep, cluster: ClusterId) -> Response:
+    """How one cluster is, what is wanted of it, and everything it reported, also what this version does not know."""
+    return JsonAnswer(inventory.status_of(acting.get(hub, cluster)))
+
+
+@router.put(
+    "/{cluster}/status",
+    responses=result(200, ClusterStatus) | answers(400, 401, 403, 404, 409, 413, errors="problem"),
+    openapi_extra=native_body(StatusChange, {"wanted": "drain"}),
+)
+async def change_status(request: Request, hub: HubDep, caller: CallerDep, cluster: ClusterId) -> Response:
+    """What is wanted of a cluster: to be a member, to drain, to leave; to take nothing new. The rest stays as it is."""
+    asked = decode_native(await read_body(request, _LARGEST), StatusChange)
+    return JsonAnswer(inventory.status_of(await acting.change_status(hub, caller, cluster, asked)))
 
 
 @router.post("/{cluster}/cordon", responses=_DONE)

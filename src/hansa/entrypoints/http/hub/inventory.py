@@ -12,7 +12,7 @@ from hansa.entrypoints.http.hub.queries import Chosen, ChosenInventory, ClusterI
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.wire import JsonAnswer
 from hansa.federation import Hub, acting, history, inventory, selectors
-from hansa.messages.inventory import Allocation, Clusters, History, Inventory, Sections
+from hansa.messages.inventory import Allocation, Clusters, History, Inventory
 
 router = APIRouter(prefix="/v1", tags=["inventory"], default_response_class=Response)
 _HOUR = 3600.0
@@ -56,12 +56,6 @@ async def past(hub: HubDep, caller: CallerDep, asked: Annotated[WholePeriod, Que
 async def clusters(hub: HubDep, caller: CallerDep, asked: Annotated[Chosen, Query()]) -> Response:
     """All clusters: who they are, how they are, and why."""
     return JsonAnswer(hub.inventory.listing(hub.age, selectors.parse(asked.selector)))
-
-
-@router.get("/clusters/{cluster}/status", responses=result(200, Sections) | answers(400, 401, 404, errors="problem"))
-async def status(hub: HubDep, caller: CallerDep, cluster: ClusterId) -> Response:
-    """Everything one cluster reported, section by section, also what this version does not know."""
-    return JsonAnswer(inventory.sections_of(acting.get(hub, cluster)))
 
 
 @router.get(

@@ -9,7 +9,7 @@ import typer
 from hansa.entrypoints.cli import figures, hub_session, moments, options
 from hansa.entrypoints.cli.screen import Screen
 from hansa.messages.clusters import Cluster, Link
-from hansa.messages.inventory import Sections
+from hansa.messages.inventory import ClusterStatus
 from hansa.messages.members import LinkSeen, Node, Totals
 
 Selector = Annotated[
@@ -111,7 +111,7 @@ def state(one: Cluster) -> str:
 _SECTIONS: dict[str, Any] = {"totals": Totals, "nodes": tuple[Node, ...], "links": tuple[LinkSeen, ...]}
 
 
-def section(found: Sections, name: str, default: Any) -> Any:
+def section(found: ClusterStatus, name: str, default: Any) -> Any:
     """What the cluster said under this name; what another version tells differently is left to --json."""
     try:
         return msgspec.convert(found.sections[name], _SECTIONS[name])
