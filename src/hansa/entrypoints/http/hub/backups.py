@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from hansa.entrypoints.http.context import CallerDep
 from hansa.entrypoints.http.hub.context import HubAppDep
-from hansa.entrypoints.http.openapi import Responses, answers, body_of
+from hansa.entrypoints.http.openapi import Responses, answers, native_body
 from hansa.entrypoints.http.wire import decode_native, read_body
 from hansa.federation import acting
 from hansa.messages.backups import NewBackup
@@ -24,8 +24,8 @@ _FILE: Responses = {200: {"description": "The file", "content": {"application/gz
 
 @router.post(
     "/backup",
-    responses=_FILE | answers(400, 401, 403, errors="problem"),
-    openapi_extra=body_of(NewBackup, {"passphrase": "seven small boats"}),
+    responses=_FILE | answers(400, 401, 403, 413, errors="problem"),
+    openapi_extra=native_body(NewBackup, {"passphrase": "seven small boats"}),
 )
 async def backup(request: Request, app: HubAppDep, caller: CallerDep) -> Response:
     """Everything the hub knows at one moment, its secrets locked with the passphrase."""

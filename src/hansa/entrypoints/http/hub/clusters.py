@@ -6,7 +6,7 @@ from starlette.responses import Response
 from hansa.entrypoints.http.context import CallerDep
 from hansa.entrypoints.http.hub.context import HubAppDep, HubDep
 from hansa.entrypoints.http.hub.queries import ClusterId
-from hansa.entrypoints.http.openapi import answers, body_of, native_body, result
+from hansa.entrypoints.http.openapi import answers, native_body, result
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
 from hansa.federation import acting, inventory, outsiders
 from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster, StatusChange
@@ -16,13 +16,14 @@ router = APIRouter(prefix="/v1/clusters", tags=["clusters"], default_response_cl
 _LARGEST = 64 * 1024
 view = inventory.cluster_of
 _DONE = result(200, Cluster) | answers(400, 401, 403, 404, 409, errors="problem")
+_TOO_LARGE = answers(413, errors="problem")
 
 
 @router.post(
     "",
     status_code=201,
-    responses=result(201, Cluster) | answers(400, 401, 403, 409, 502, errors="problem"),
-    openapi_extra=body_of(
+    responses=result(201, Cluster) | answers(400, 401, 403, 409, 413, 502, errors="problem"),
+    openapi_extra=native_body(
         NewOscarCluster,
         {"id": "valencia", "endpoint": "https://oscar.example.org", "user": "oscar", "password": "secret"},
     ),
@@ -40,7 +41,9 @@ async def show(hub: HubDep, caller: CallerDep, cluster: str) -> Response:
 
 
 @router.patch(
-    "/{cluster}", responses=_DONE, openapi_extra=body_of(FactsChange, {"region": "eu-north", "metadata": {"tier": "a"}})
+    "/{cluster}",
+    responses=_DONE | _TOO_LARGE,
+    openapi_extra=native_body(FactsChange, {"region": "eu-north", "metadata": {"tier": "a"}}),
 )
 async def describe(request: Request, hub: HubDep, caller: CallerDep, cluster: str) -> Response:
     """What the admin says of a cluster; it wins over what the cluster says itself."""

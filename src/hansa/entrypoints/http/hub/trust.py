@@ -6,7 +6,7 @@ from starlette.responses import Response
 from hansa.entrypoints.http.context import CallerDep
 from hansa.entrypoints.http.hub.clusters import view
 from hansa.entrypoints.http.hub.context import HubDep
-from hansa.entrypoints.http.openapi import answers, body_of, result
+from hansa.entrypoints.http.openapi import answers, native_body, result
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
 from hansa.federation import authorities, joining, tokens
 from hansa.messages.clusters import Cluster, NewToken, Token
@@ -21,7 +21,7 @@ _NO_STORE = {"Cache-Control": "no-store"}  # what holds a secret is kept by nobo
     "/cluster-tokens",
     status_code=201,
     responses=result(201, Token) | answers(400, 401, 403, 413, errors="problem"),
-    openapi_extra=body_of(NewToken, {"cluster": "lubeck", "approve": True, "minutes": 60}),
+    openapi_extra=native_body(NewToken, {"cluster": "lubeck", "approve": True, "minutes": 60}),
 )
 async def create_token(request: Request, hub: HubDep, caller: CallerDep) -> Response:
     """A token to join with. It is shown in this answer only, and good for one cluster."""
