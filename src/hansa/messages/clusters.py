@@ -1,14 +1,17 @@
 """Clusters of a federation: what they say of themselves, what the hub says of them, and what can be asked of it."""
 
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, UnsetType, field
 
-from hansa.messages import Message, Request
+from hansa.messages import Message, Request, known
 
 State = Literal["pending", "ready", "degraded", "unreachable", "draining", "leaving", "left"]
 Kind = Literal["hansa", "oscar"]
 Wanted = Literal["member", "drain", "leave"]
+AnyState = Annotated[str, known(get_args(State))]
+AnyKind = Annotated[str, known(get_args(Kind))]
+AnyWanted = Annotated[str, known(get_args(Wanted))]
 
 
 class Coordinates(Message, frozen=True, kw_only=True):
@@ -61,8 +64,8 @@ class Cluster(Message, frozen=True, kw_only=True):
     """One cluster as the hub knows it."""
 
     id: str
-    kind: Kind
-    state: State
+    kind: AnyKind
+    state: AnyState
     since: float  # when it got into this state
     reason: str  # why it is in it
     cordoned: bool

@@ -1,16 +1,24 @@
 """Configuration that reaches managers through the hub: documents, their versions, and how they are rolled out."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import field
 
-from hansa.messages import Message, Request
+from hansa.messages import Message, Request, known
 
 RolloutState = Literal["running", "soaking", "paused", "stopped", "done", "rolled-back"]
+AnyRolloutState = Annotated[str, known(get_args(RolloutState))]
 
 
 class Scope(Request, frozen=True, kw_only=True):
     """Whom a document is for. Neither: everybody. Later wins: federation, then selector, then cluster."""
+
+    selector: str = ""
+    cluster: str = ""
+
+
+class ToldScope(Message, frozen=True, kw_only=True):
+    """The same, in answers."""
 
     selector: str = ""
     cluster: str = ""
@@ -39,7 +47,7 @@ class Document(Message, frozen=True, kw_only=True):
     name: str
     version: int
     settings: dict[str, Any]
-    scope: Scope
+    scope: ToldScope
     author: str
     comment: str
     created: float
@@ -61,7 +69,7 @@ class Rollout(Message, frozen=True, kw_only=True):
     document: str
     version: int
     former: int
-    state: RolloutState
+    state: AnyRolloutState
     stage: int
     stages: int
     reason: str
@@ -72,7 +80,7 @@ class Rollout(Message, frozen=True, kw_only=True):
 class RolloutSummary(Message, frozen=True, kw_only=True):
     id: int
     version: int
-    state: RolloutState
+    state: AnyRolloutState
     stage: int
     stages: int
     reason: str
@@ -84,7 +92,7 @@ class DocumentSummary(Message, frozen=True, kw_only=True):
 
     name: str
     version: int
-    scope: Scope
+    scope: ToldScope
     settings: tuple[str, ...]  # which it sets
     author: str
     comment: str

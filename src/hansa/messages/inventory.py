@@ -5,14 +5,14 @@ from typing import Any
 from msgspec import field
 
 from hansa.messages import Message
-from hansa.messages.clusters import Cluster, Link, State, Wanted
+from hansa.messages.clusters import AnyKind, AnyState, AnyWanted, Cluster, Link
 from hansa.messages.members import Node, Totals
 
 
 class ClusterInventory(Message, frozen=True, kw_only=True):
     id: str
-    kind: str
-    state: State
+    kind: AnyKind
+    state: AnyState
     region: str
     zone: str
     seen: float | None
@@ -40,7 +40,7 @@ class Change(Message, frozen=True, kw_only=True):
 
 class Degraded(Message, frozen=True, kw_only=True):
     cluster: str
-    state: State
+    state: AnyState
     since: float
     reason: str
 
@@ -84,11 +84,11 @@ class Clusters(Message, frozen=True, kw_only=True):
 class ClusterStatus(Message, frozen=True, kw_only=True):
     """How one cluster is, what is wanted of it, and everything it reported, by section."""
 
-    state: State
+    state: AnyState
     reason: str
     since: float
     seen: float | None
-    wanted: Wanted
+    wanted: AnyWanted
     cordoned: bool
     cluster: Cluster
     sections: dict[str, Any]
@@ -106,7 +106,7 @@ class Allocation(Message, frozen=True, kw_only=True):
     """What one cluster has, and how much of it is used."""
 
     cluster: str
-    state: State
+    state: AnyState
     seen: float | None
     age: float
     cpu: Resource

@@ -1,13 +1,14 @@
 """A manager's own place in a federation: what `/v1/membership` of a manager takes and shows."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import field
 
-from hansa.messages import Message, Request
+from hansa.messages import Message, Request, known
 from hansa.messages.members import LinkSeen, Neighbour, Setting
 
 Standing = Literal["none", "joining", "pending", "member", "leaving", "removed", "left"]
+AnyStanding = Annotated[str, known(get_args(Standing))]
 
 
 class JoinHub(Request, frozen=True, kw_only=True):
@@ -17,7 +18,7 @@ class JoinHub(Request, frozen=True, kw_only=True):
 
 class Membership(Message, frozen=True, kw_only=True):
     cluster: str
-    state: Standing
+    state: AnyStanding
     since: float
     reason: str  # why it is in this state, in words
     hint: str = ""  # what to do about it

@@ -1,12 +1,13 @@
 """Policies of a federation: typed documents with versions, and what a new one would change."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import field
 
-from hansa.messages import Message, Request
+from hansa.messages import Message, Request, known
 
 PolicyKind = Literal["federation", "placement", "network", "migration", "admission"]
+AnyPolicyKind = Annotated[str, known(get_args(PolicyKind))]
 
 
 class NewPolicy(Request, frozen=True, kw_only=True):
@@ -18,7 +19,7 @@ class NewPolicy(Request, frozen=True, kw_only=True):
 
 class Policy(Message, frozen=True, kw_only=True):
     name: str
-    kind: PolicyKind
+    kind: AnyPolicyKind
     version: int
     rules: dict[str, Any]
     author: str

@@ -1,8 +1,10 @@
 """Roots of trust, as members and people see them."""
 
-from typing import Literal
+from typing import Annotated
 
-from hansa.messages import Message
+from hansa.messages import Message, known
+
+AnyRootState = Annotated[str, known(("next", "active", "retiring", "gone"))]
 
 
 class Roots(Message, frozen=True, kw_only=True):
@@ -17,7 +19,7 @@ class RootState(Message, frozen=True, kw_only=True):
     """One root of trust."""
 
     id: str
-    state: Literal["next", "active", "retiring", "gone"]
+    state: AnyRootState
     since: float  # when it got into this state
     until: float  # when it expires
     fingerprint: str

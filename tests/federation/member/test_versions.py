@@ -90,7 +90,8 @@ async def test_a_newer_hub(scene: Scene) -> None:
 
 async def test_a_newer_hub_with_states_of_its_own(scene: Scene) -> None:
     def hibernating(value: Any) -> Any:
-        return {**newer(value), "state": "hibernating"}
+        others = [{**one, "state": "hibernating", "kind": "cloud"} for one in value.get("neighbours", ())]
+        return {**newer(value), "state": "hibernating", **({"neighbours": others} if others else {})}
 
     await with_line(scene, down=dict.fromkeys((Joined, Heard, Desired), hibernating))
     await lives_a_member_life(scene)

@@ -15,12 +15,12 @@ from hansa.federation.documents import DocumentRecord, RolloutRecord, assigned
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.registry import Known
 from hansa.federation.shelf import Shelf
-from hansa.messages.configuration import Scope
+from hansa.messages.configuration import ToldScope
 from hansa.messages.members import Setting
 
 
-def scope_of(record: DocumentRecord) -> Scope:
-    return msgspec.convert(record.body.get("scope", {}), Scope)
+def scope_of(record: DocumentRecord) -> ToldScope:
+    return msgspec.convert(record.body.get("scope", {}), ToldScope)
 
 
 def settings_of(record: DocumentRecord) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from hansa.messages.configuration import (
     Overview,
     Rollout,
     RolloutSummary,
-    Scope,
+    ToldScope,
     Versions,
 )
 
@@ -129,7 +129,7 @@ def _whom(record: DocumentRecord | None) -> str:
     return whom(assigning.scope_of(record)) if record is not None and not record.removed else "nobody"
 
 
-def whom(scope: Scope) -> str:
+def whom(scope: ToldScope) -> str:
     """A scope in words."""
     return f"cluster {scope.cluster}" if scope.cluster else scope.selector.strip() or "every cluster"
 

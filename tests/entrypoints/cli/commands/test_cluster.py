@@ -47,6 +47,18 @@ def test_list(hub: SmallServer, hansa: Hansa) -> None:
     assert [one["id"] for one in hansa("cluster", "ls", "--json").json()["clusters"]] == ["lubeck", "visby"]
 
 
+def test_states_of_a_newer_hub_are_shown_as_they_are(hub: SmallServer, hansa: Hansa) -> None:
+    strange = {**LUBECK, "state": "hibernating", "kind": "cloud", "cordoned": True, "tide": {"high": True}}
+    hub.on("GET /v1/clusters", {"age": 0.2, "clusters": [LUBECK, strange]})
+    ran = hansa("cluster", "ls")
+    assert (ran.code, ran.err) == (0, "")
+    assert "hibernating, cordoned" in ran.out
+    assert hansa("cluster", "ls", "--json").json()["clusters"][1]["state"] == "hibernating"
+    hub.on("GET /v1/clusters/lubeck/status", {**status(strange, SECTIONS), "wanted": "hibernate"})
+    ran = hansa("cluster", "show", "lubeck")
+    assert (ran.code, "hibernating" in ran.out) == (0, True)
+
+
 def test_old_news_are_told_as_such(hub: SmallServer, hansa: Hansa) -> None:
     hub.on("GET /v1/clusters", {"age": 700, "clusters": []})
     ran = hansa("cluster", "ls")

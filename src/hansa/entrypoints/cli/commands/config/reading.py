@@ -9,7 +9,7 @@ import typer
 from hansa.entrypoints.cli import hub_session, moments, options, trees
 from hansa.entrypoints.cli.commands.cluster.reading import warn_of_age
 from hansa.entrypoints.cli.screen import Screen
-from hansa.messages.configuration import ClusterVersion, Document, DocumentState, DocumentSummary, Rollout, Scope
+from hansa.messages.configuration import ClusterVersion, Document, DocumentState, DocumentSummary, Rollout, ToldScope
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The document's name.")]
 
@@ -105,7 +105,7 @@ def effective(cluster: options.Member, hub: options.Hub = None, as_json: options
         screen.warn(f"{cluster}: {found.drift}")
 
 
-def whom(scope: Scope) -> str:
+def whom(scope: ToldScope) -> str:
     return f"cluster {scope.cluster}" if scope.cluster else (scope.selector or "every cluster")
 
 
