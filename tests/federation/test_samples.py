@@ -65,3 +65,20 @@ def test_levels_fit_into_each_other() -> None:
 def test_a_cluster_always_is_in_the_same_shard(cluster: str) -> None:
     assert 0 <= shard_of(cluster) < samples.SHARDS
     assert shard_of(cluster) == shard_of(cluster)
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), rows, max_size=4), st.sets(st.sampled_from("abcde")))
+def test_who_is_left_out_is_not_in_it_and_the_others_are_as_they_were(told: dict[str, Figures], gone: set[str]) -> None:
+    body = pack(told)
+    kept = {name: one for name, one in told.items() if name not in gone}
+    rest = samples.without(body, gone)
+    if kept == told:
+        assert rest is body
+    else:
+        assert (unpack(rest) if rest else {}) == kept
+
+
+def test_figures_of_another_version_survive_that() -> None:
+    body = zlib.compress(msgspec.msgpack.encode({"fields": ["cpu", "wind"], "rows": {"a": [7, 3], "b": [1, 2]}}))
+    rest = msgspec.msgpack.decode(zlib.decompress(samples.without(body, {"a"})))
+    assert rest == {"fields": ["cpu", "wind"], "rows": {"b": [1, 2]}}

@@ -86,9 +86,7 @@ async def remove(hub: Hub, caller: Caller, cluster: str, *, force: bool) -> None
         )
     await hub.clusters.remove(cluster, Note(cluster, "removed", f"removed, by {caller.name}"))
     hub.registry.drop(cluster)
-    hub.removed.add(cluster)
-    hub.directory.forget(cluster, hub.registry.version + 1)
-    hub.waking.wake(cluster)
+    syncing.forget(hub, cluster, hub.registry.version + 1)
 
 
 async def describe(hub: Hub, caller: Caller, cluster: str, said: FactsChange) -> Known:

@@ -54,14 +54,14 @@ class Asked:
 async def take(hub: Hub, fence: Fence) -> bool:
     """Whether this minute's sample was taken here and now."""
     now = hub.clock.now()
-    turn = int(now // _FINEST.seconds)
+    made_of, turn = hub.registry.version, int(now // _FINEST.seconds)
     if turn <= hub.sampled:
         return False
     rows = _sampled(hub, turn)
     for finer, coarser in itertools.pairwise(LEVELS):
         rows += await _due(hub, finer, coarser, now)
     keep_from = {level.seconds: int(now // level.seconds) - level.slots for level in LEVELS}
-    written = await hub.samples.write(fence, turn, rows, keep_from)
+    written = await hub.samples.write(fence, turn, rows, keep_from, made_of)
     hub.sampled = turn
     return written
 

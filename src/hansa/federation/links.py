@@ -6,15 +6,11 @@ A link to or from a cluster that is no member any more is not shown.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-
+from hansa.federation import reaching
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.registry import Registry
 from hansa.messages.clusters import Link
 from hansa.messages.inventory import Disagreement
-from hansa.messages.members import LinkSeen
-
-_SECTION = msgspec.json.Decoder(list[LinkSeen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,7 @@ class Links:
 
     def refresh(self, cluster: str) -> None:
         known = self._registry.get(cluster)
-        section = known.sections.get("links") if known is not None else None
+        section = known.sections.get(reaching.SECTION) if known is not None else None
         former = self._said.get(cluster)
         if section is None:
             self._said.pop(cluster, None)
@@ -100,16 +96,9 @@ def _said(source: str, body: bytes) -> _Said:
             loss=one.loss,
             reason=one.reason,
         )
-        for one in _read(body)
+        for one in reaching.read(body)
         if one.target != source
     )
     newest = {link.target: link for link in links}
     down = tuple(link for link in newest.values() if not link.up)
     return _Said(body, tuple(newest.values()), frozenset(newest), down)
-
-
-def _read(body: bytes) -> list[LinkSeen]:
-    try:
-        return _SECTION.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return []  # of a version that says it differently

@@ -5,10 +5,11 @@ of the database. Nothing here waits.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from hansa.federation import reaching
 from hansa.federation.ports import ClusterRecord, News, Sighting
 from hansa.messages.clusters import Facts
 from hansa.messages.members import Totals
@@ -82,9 +83,7 @@ class Registry:
                 known.record = record
             touched.add(record.id)
         for cluster in news.removed:
-            self._known.pop(cluster, None)
-            self._unsaved.pop(cluster, None)
-            touched.add(cluster)
+            touched |= self._forget(cluster)
         for sighting in news.sightings:
             if self._merge(sighting):
                 touched.add(sighting.cluster)
@@ -103,9 +102,27 @@ class Registry:
         self._tell((record.id,))
 
     def drop(self, cluster: str) -> None:
-        self._known.pop(cluster, None)
+        self._tell(self._forget(cluster))
+
+    def _forget(self, cluster: str) -> set[str]:
+        """Of it, and of what others said of the way to it; whom that changes. What the database says is without it."""
+        touched = {cluster}
         self._unsaved.pop(cluster, None)
-        self._tell((cluster,))
+        if self._known.pop(cluster, None) is None:
+            return touched  # after a start thousands are told that never were here
+        for known in self._known.values():
+            if reaching.SECTION not in known.sections:
+                continue
+            number, body = known.sections[reaching.SECTION]
+            if (rest := reaching.without(body, cluster)) is not body:
+                known.sections[reaching.SECTION] = (number, rest)
+                touched.add(known.id)
+        for ident, waiting in self._unsaved.items():
+            if reaching.SECTION in waiting.sections:
+                number, body = waiting.sections[reaching.SECTION]
+                sections = {**waiting.sections, reaching.SECTION: (number, reaching.without(body, cluster))}
+                self._unsaved[ident] = replace(waiting, sections=sections)
+        return touched
 
     def hear(self, sighting: Sighting) -> None:
         """A heartbeat. It is saved with others in a moment."""

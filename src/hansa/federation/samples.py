@@ -5,7 +5,7 @@ the figures of many clusters: thousands of clusters cost dozens of rows.
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,9 +48,12 @@ class Row:
 class Samples(Protocol):
     """Where they are kept."""
 
-    async def write(self, fence: Fence, turn: int, rows: Sequence[Row], keep_from: Mapping[int, int]) -> bool:
-        """All rows of a turn, and what is older than the first slot to keep of each level goes. False if some hub took
-        this turn before; `LeaseLost` if the work is not ours any more."""
+    async def write(
+        self, fence: Fence, turn: int, rows: Sequence[Row], keep_from: Mapping[int, int], made_of: int
+    ) -> bool:
+        """All rows of a turn, and what is older than the first slot to keep of each level goes. The rows were made of
+        what was known at the hub's version `made_of`: clusters that were removed since are left out. False if some hub
+        took this turn before; `LeaseLost` if the work is not ours any more."""
         ...
 
     async def read(self, level: int, shard: int, first: int, last: int) -> Sequence[Row]:
@@ -83,6 +86,15 @@ def unpack_one(body: bytes, name: str) -> Figures | None:
     found = _READ.decode(zlib.decompress(body))
     row = found.rows.get(name)
     return None if row is None else _known(found.fields, _FIGURES.decode(row))
+
+
+def without(body: bytes, names: Collection[str]) -> bytes:
+    """The same but for these; itself if they are not in it, empty if nobody else is."""
+    found = _READ.decode(zlib.decompress(body))
+    kept = {name: row for name, row in found.rows.items() if name not in names}
+    if len(kept) == len(found.rows):
+        return body
+    return zlib.compress(msgspec.msgpack.encode({"fields": found.fields, "rows": kept}), 1) if kept else b""
 
 
 def _known(fields: tuple[str, ...], row: Figures) -> Figures:

@@ -65,6 +65,9 @@ class Shelf:
         """After a start it is not known who was given what when: whoever has less than this asks once more."""
         self._floor = seq
 
+    def forget(self, cluster: str) -> None:
+        self._told.pop(cluster, None)
+
     def gave(self, cluster: str, seq: int) -> None:
         self._told[cluster] = max(seq, self._told.get(cluster, 0))
 

@@ -48,15 +48,21 @@ async def _learn(hub: Hub) -> None:
         hub.directory.learn(record)
         hub.waking.wake(record.id)
     for cluster, version in news.removed.items():
-        hub.removed.add(cluster)
-        hub.directory.forget(cluster, version)
-        hub.waking.wake(cluster)
+        forget(hub, cluster, version)
     if any(for_all):
         hub.waking.wake_in_turn()
     if first:
         hub.directory.begin(news.restored)
     # news for who knows nothing tells no changes
     hub.recent.learn(news.changes if after else (await hub.clusters.changes(most=100))[::-1])
+
+
+def forget(hub: Hub, cluster: str, version: int) -> None:
+    """The registry dropped it, with this version. What stays is that it was there: who comes back is told so."""
+    hub.shelf.forget(cluster)
+    hub.removed.add(cluster)
+    hub.directory.forget(cluster, version)
+    hub.waking.wake(cluster)
 
 
 async def keep(hub: Hub) -> None:

@@ -37,6 +37,11 @@ def next_version(connection: sa.Connection, fence: Fence | None = None) -> int:
     return version
 
 
+def stand_still(connection: sa.Connection) -> None:
+    """Nobody takes a version until the commit. To be called before `check`: all take these two locks in this order."""
+    connection.execute(sa.select(versions.c.version).where(versions.c.id == COUNTED).with_for_update())
+
+
 def check(connection: sa.Connection, fence: Fence) -> None:
     row = connection.execute(sa.select(leases).where(leases.c.work == fence.work).with_for_update()).first()
     held = row is not None and (row.holder, row.epoch) == (fence.holder, fence.epoch)

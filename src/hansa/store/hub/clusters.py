@@ -11,12 +11,11 @@ from hansa.federation import NOW, ClusterRecord, Fence, News, Note, Sighting
 from hansa.messages.clusters import Facts
 from hansa.messages.inventory import Change
 from hansa.store.database import Database
-from hansa.store.hub import changing
+from hansa.store.hub import changing, forgetting
 from hansa.store.hub.tables import (
     authorities,
     changes,
     clusters,
-    credentials,
     documents,
     removed,
     rollouts,
@@ -118,13 +117,7 @@ class ClusterStore:
             row = connection.execute(sa.select(clusters.c.incarnation).where(clusters.c.id == cluster)).first()
             if row is None:
                 return False
-            for table, column in (
-                (sightings, sightings.c.cluster),
-                (sections, sections.c.cluster),
-                (credentials, credentials.c.cluster),
-                (clusters, clusters.c.id),
-            ):
-                connection.execute(table.delete().where(column == cluster))
+            forgetting.forget(connection, cluster, version)
             at = changing.now(connection)
             connection.execute(removed.insert().values(id=cluster, version=version, incarnation=row.incarnation, at=at))
             changing.tell(connection, version, note)

@@ -41,6 +41,12 @@ def is_at(connection: sa.Connection, record: RolloutRecord) -> bool:
     return connection.execute(sa.select(rollouts.c.id).where(same)).first() is not None
 
 
+def naming(connection: sa.Connection, cluster: str) -> list[RolloutRecord]:
+    """All in which its name occurs, of whatever age."""
+    query = sa.select(rollouts).where(rollouts.c.body.contains(f'"{cluster}"', autoescape=True))
+    return [_record(row) for row in connection.execute(query).all()]
+
+
 def write(connection: sa.Connection, record: RolloutRecord, seq: int) -> RolloutRecord:
     written = msgspec.structs.replace(record, seq=seq)
     connection.execute(rollouts.update().where(rollouts.c.id == record.id).values(_row(written)))

@@ -1,0 +1,29 @@
+"""Whom does a cluster say it reaches? Its section `links`, read, and without one of those it names."""
+
+import msgspec
+
+from hansa.messages.members import LinkSeen
+
+SECTION = "links"
+_LINKS = msgspec.json.Decoder(list[LinkSeen])
+_ANY = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+_TARGET = msgspec.json.Decoder(str)
+
+
+def read(body: bytes) -> list[LinkSeen]:
+    try:
+        return _LINKS.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return []  # of a version that says it differently
+
+
+def without(body: bytes, target: str) -> bytes:
+    """The same, of a version that says more too, but for what it says of this cluster; itself if that is nothing."""
+    if target.encode() not in body:
+        return body
+    try:
+        said = _ANY.decode(body)
+        kept = [one for one in said if "target" not in one or _TARGET.decode(one["target"]) != target]
+    except (msgspec.DecodeError, RecursionError):
+        return body
+    return body if len(kept) == len(said) else msgspec.json.encode(kept)
