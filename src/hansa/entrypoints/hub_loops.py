@@ -16,6 +16,7 @@ _log = structlog.get_logger("hansa.hub")
 _DETECT_EVERY = 1.0  # or more often, where clusters report so often that a second matters
 _TURNS_PER_BEAT = 4
 _TIDY_EVERY = 60.0
+_ROLLOUTS_KEPT = 20  # of each document, besides the newest; what every version said is kept for good
 _RELEASE_WITHIN = 2.0
 
 
@@ -44,6 +45,7 @@ async def running(app: HubApp) -> AsyncIterator[None]:
 
     async def tidy(fence: Fence) -> None:
         await hub.clusters.tidy(hub.settings.keep_changes, fence)
+        await hub.rollouts.tidy(_ROLLOUTS_KEPT, fence)
 
     works: list[Work] = [
         (

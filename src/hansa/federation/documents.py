@@ -97,3 +97,7 @@ class Rollouts(Protocol):
     async def put(self, record: RolloutRecord, *notes: Note, fence: Fence | None = None) -> RolloutRecord | None:
         """Writes it if it still is at `record.seq`; None if it went on meanwhile. Raises `LeaseLost`."""
         ...
+
+    async def tidy(self, keep: int, fence: Fence) -> None:
+        """Of each document the last `keep` that are over stay, besides the one that counts; older ones go."""
+        ...

@@ -184,6 +184,40 @@ async def test_what_somebody_else_decided_meanwhile_is_not_overwritten(hub: Hub,
     assert versions(four) == [1, 1, 1, 1]
 
 
+async def test_who_was_given_a_version_keeps_it_until_the_next_one_comes(hub: Hub, four: list[Manager]) -> None:
+    """Also if it has not said yet that it took it: no way back, and forth again."""
+    driver, slow = configuration.Driver(hub), Stages(canary=2, percentages=(100,), soak=10.0)
+    await changing.put(hub, ADMIN, "base", cpu("1"))
+    await settle(hub, four)
+    await changing.put(hub, ADMIN, "base", cpu("2", stages=slow))
+    await turn(hub, driver)
+    four[0].follow()  # it says so, but no turn has noticed yet; the second was given it and has not even asked
+    await changing.put(hub, ADMIN, "base", cpu("3"))
+    four[0].follow()
+    four[1].follow()
+    assert versions(four) == [2, 2, 1, 1]
+    await turn(hub, driver)
+    for manager in four:
+        manager.follow()
+    assert versions(four) == [3, 2, 1, 1]
+    await settle(hub, four)
+    assert versions(four) == [3, 3, 3, 3]
+
+
+async def test_a_way_back_gives_nobody_what_it_goes_back_from(hub: Hub, four: list[Manager]) -> None:
+    driver = configuration.Driver(hub)
+    await changing.put(hub, ADMIN, "base", cpu("1"))
+    await settle(hub, four)
+    await changing.put(hub, ADMIN, "base", cpu("2", stages=Stages(canary=2, percentages=(100,))))
+    await turn(hub, driver)
+    four[0].follow()
+    await turn(hub, driver)
+    await changing.roll_back(hub, ADMIN, "base", RollBack(version=1, stages=QUICK))
+    for manager in four:
+        manager.follow()
+    assert versions(four) == [2, 1, 1, 1], "the second was given it, and had not taken it"
+
+
 async def test_a_newer_version_ends_the_rollout_before_it_and_goes_on_from_what_clusters_have(
     hub: Hub, four: list[Manager]
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 from msgspec.structs import replace as changed
 
 from hansa.federation import DocumentRecord, Fence, Given, Note, RolloutRecord
@@ -11,6 +12,7 @@ from hansa.federation.errors import LeaseLost
 from hansa.messages.configuration import Stages
 from hansa.store import Database
 from hansa.store.hub import ClusterStore, DocumentStore, LeaseStore, RolloutStore
+from hansa.store.hub.tables import rollouts as table
 
 
 def document(version: int = 1, name: str = "base", **changes: object) -> DocumentRecord:
@@ -131,3 +133,28 @@ async def test_everybody_hears_of_it(database: Database, documents: DocumentStor
     assert [one.detail for one in await clusters.changes()] == ["on", "base version 1 written"]
     assert await documents.add(document(), Note("", "config", "never")) is None
     assert len(await clusters.changes()) == 2
+
+
+async def test_of_old_rollouts_the_last_are_kept_and_of_versions_all(
+    database: Database, documents: DocumentStore, rollouts: RolloutStore
+) -> None:
+    for version in range(1, 8):
+        for name in ("base", "other"):
+            opens = changed(rollout(version), document=name, given={"a": Given(1.0, True, True)})
+            assert await documents.add(document(version, name), opens=opens) is not None
+    await documents.add(document(8, "other"), opens=changed(rollout(8), document="other"))
+    newest = await rollouts.after(0)
+    mine, theirs = LeaseStore(database, "hub-a"), LeaseStore(database, "hub-b")
+    fence = await mine.hold("housekeeping", 30)
+    assert fence is not None
+    query = sa.select(table.c.document, table.c.version).order_by(table.c.document, table.c.version)
+    for _ in range(2):
+        await rollouts.tidy(3, fence)
+        kept = await database.read(lambda connection: [tuple(row) for row in connection.execute(query)])
+        assert kept == [*(("base", one) for one in (4, 5, 6, 7)), *(("other", one) for one in (5, 6, 7, 8))]
+    assert await rollouts.after(0) == newest
+    assert len(await documents.after(0)) == 15
+    await mine.release(fence)
+    assert await theirs.hold("housekeeping", 30) is not None
+    with pytest.raises(LeaseLost):
+        await rollouts.tidy(0, fence)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from hansa.federation import live, selectors
+from hansa.federation.configuration import stepping
 from hansa.federation.documents import DocumentRecord, RolloutRecord, assigned
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.registry import Known
@@ -68,13 +69,18 @@ class Assignment:
         return version if is_meant(self.record(version), known) else 0
 
 
-def base_of(rollout: RolloutRecord | None) -> tuple[int, dict[str, int]]:
-    """What clusters have where the next rollout of the document begins: (what most have, who has another)."""
+def base_of(rollout: RolloutRecord | None, *, back: bool = False) -> tuple[int, dict[str, int]]:
+    """What clusters have where the next rollout of the document begins: (what most have, who has another).
+
+    Of one that is still under way that is what they were given, whether they said already that they took it or not:
+    otherwise they would go back, and forth again when the next one reaches them. Unless that goes `back` itself, for
+    then nobody else should take this one."""
     if rollout is None:
         return 0, {}
     if rollout.state == "done":
         return rollout.version, {}
-    taken = (cluster for cluster, given in rollout.given.items() if given.took is not None)
+    goes_on = rollout.state in stepping.OPEN and not back
+    taken = (cluster for cluster, given in rollout.given.items() if goes_on or given.took is not None)
     others = {**rollout.kept, **dict.fromkeys(taken, rollout.version)}
     return rollout.former, {cluster: version for cluster, version in others.items() if version != rollout.former}
 

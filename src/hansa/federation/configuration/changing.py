@@ -88,7 +88,7 @@ async def _publish(
         number = newest.version + 1 if newest is not None else 1
         if newest is not None and _says_the_same(newest, body) and rollout is not None and _is_alive(rollout):
             return newest
-        former, kept = assigning.base_of(rollout)
+        former, kept = assigning.base_of(rollout, back=back)
         opens = RolloutRecord(
             document=name,
             version=number,

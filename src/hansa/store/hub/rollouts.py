@@ -34,6 +34,17 @@ class RolloutStore:
 
         return await self._database.write(change)
 
+    async def tidy(self, keep: int, fence: Fence) -> None:
+        age = sa.func.row_number().over(partition_by=rollouts.c.document, order_by=rollouts.c.id.desc())
+        by_age = sa.select(rollouts.c.id, age.label("age")).subquery()
+        old = sa.select(by_age.c.id).where(by_age.c.age > keep + 1)
+
+        def change(connection: sa.Connection) -> None:
+            changing.check(connection, fence)
+            connection.execute(rollouts.delete().where(rollouts.c.id.in_(old)))
+
+        await self._database.write(change)
+
 
 def is_at(connection: sa.Connection, record: RolloutRecord) -> bool:
     """Whether it still is the one that was decided upon."""
