@@ -2,10 +2,12 @@
 
 Called by the Makefile as `python3 scripts/setup.py run|test|check`, with nothing but the standard library.
 It makes `.venv` from the locked requirements, adds the Debian packages that are missing where it may, and
-names exactly what it could not add. Nothing outside the checkout changes except those packages. A stamp in
-`.venv` remembers what was installed, so the second time takes no time.
+names exactly what it could not add. For tests it also builds a Kubernetes, once, into the user's cache. Nothing
+else outside the checkout changes except those packages. A stamp in `.venv` remembers what was installed, so the
+second time takes no time.
 
-Set `HANSA_SETUP_PACKAGES=no` to keep it from installing Debian packages.
+Set `HANSA_SETUP_PACKAGES=no` to keep it from installing Debian packages, `HANSA_SETUP_KUBERNETES=no` to do
+without a Kubernetes; tests that need one are then left out.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TextIO
@@ -36,6 +38,7 @@ CACHE = ROOT / ".cache"
 PACKAGES_LOG = CACHE / "packages.log"
 
 DOWNLOAD_SECONDS = 1800
+KUBERNETES_SECONDS = 3600
 PROBE_SECONDS = 60
 
 # An ordinary user's PATH leaves out where `ip` and `nft` live; everybody's leaves out PostgreSQL's server.
@@ -126,6 +129,8 @@ def main(arguments: Sequence[str]) -> int:
     with only_one_setup():
         missing = provide_programs(profile.programs)
         changed = provide_environment(purpose, profile)
+    if purpose == "test":
+        provide_kubernetes()
     for program in missing:
         say(f"missing: {program.name} (Debian package {program.package}); {program.loss}")
     if missing:
@@ -313,18 +318,32 @@ def pip_install(*arguments: str) -> None:
         )
 
 
+# --- a Kubernetes for the tests ---
+
+
+def provide_kubernetes() -> None:
+    """The tests' own code knows what it is made of, and says what it does; a run that has it takes a moment."""
+    if os.environ.get("HANSA_SETUP_KUBERNETES") == "no":
+        return
+    # Outside the lock on this checkout: it has its own, since all checkouts share what is built.
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+    succeeds([str(VENV_PYTHON), "-m", "real.kubernetes"], seconds=KUBERNETES_SECONDS, environment=environment)
+
+
 def succeeds(
     command: Sequence[str],
     *,
     seconds: float = DOWNLOAD_SECONDS,
     quiet: bool = False,
     log: TextIO | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> bool:
     output = subprocess.DEVNULL if quiet else log
     try:
         done = subprocess.run(
             command,
             cwd=ROOT,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -12,7 +12,7 @@ import pytest
 from real import parts
 
 # A real part whose fixtures many rooms use is listed here; one room's own stays in that room's conftest.
-pytest_plugins = ("real.postgres", "real.manager", "real.hub")
+pytest_plugins = ("real.postgres", "real.manager", "real.hub", "real.kubernetes.fixtures")
 
 
 def _deep(config: pytest.Config) -> bool:

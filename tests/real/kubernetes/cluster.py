@@ -1,0 +1,192 @@
+"""A running Kubernetes: how does it come up, how is it hurt and healed, and what is left of it? Nothing.
+
+    with full_cluster() as cluster:      # with a node that runs containers, in a bottle; needs root
+        cluster.kill(Component.API)      # as a crash would; `again` starts it, `restart` does both
+        cluster.cut()                    # the link: silence, no refusal; `heal`
+        cluster.restore()                # whatever was done to it before
+    with api_cluster() as cluster:       # API, controllers and, if asked for, scheduler, on loopback; for every account
+
+The API answers and a pod may be made when the cluster is given. Its data, logs and credentials are in a folder that is
+gone at the end, so a failure to start carries the last words of the component that failed.
+"""
+
+import contextlib
+import enum
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import httpx
+
+from real.kubernetes import bottle, build, cache, control_plane, credentials, debian, images, node, slots
+from real.kubernetes.access import Access
+from real.kubernetes.control_plane import Plan
+from real.kubernetes.processes import TIED, Processes
+
+API_PORT = 6443
+
+_API_SECONDS = 120.0
+_PART_SECONDS = 60.0
+
+
+class Component(enum.StrEnum):
+    ETCD = "etcd"
+    API = "kube-apiserver"
+    CONTROLLERS = "kube-controller-manager"
+    SCHEDULER = "kube-scheduler"
+    CONTAINERD = "containerd"
+    KUBELET = "kubelet"
+    PROXY = "kube-proxy"
+
+
+class KubernetesCluster:
+    """One that belongs to whoever made it, and so may be hurt. `access` is how to talk to it."""
+
+    def __init__(self, plan: Plan, processes: Processes, home: bottle.Bottle | None) -> None:
+        self.access = Access(plan.server, plan.credentials.kubeconfig(), plan.node, home.first if home else None)
+        self.folder = plan.folder
+        self._plan = plan
+        self._processes = processes
+        self._home = home
+        self._wanted: list[Component] = []
+
+    def kill(self, component: Component) -> None:
+        self._processes.kill(component, entered=self._home is not None)
+
+    def again(self, component: Component) -> None:
+        """Starts what was killed, and does not wait for it: `wait` does."""
+        self._processes.again(component)
+
+    def restart(self, component: Component) -> None:
+        self.kill(component)
+        self.again(component)
+        self.wait()
+
+    def cut(self) -> None:
+        """Open connections hear nothing any more; new ones find no way. Inside all goes on."""
+        assert self._home is not None, "an API on loopback has no link to cut"
+        self._home.cut()
+
+    def heal(self) -> None:
+        assert self._home is not None, "an API on loopback has no link to cut"
+        self._home.heal()
+
+    def restore(self) -> None:
+        """Costs little where nothing was hurt."""
+        if self._home is not None:
+            self._home.heal()
+        for component in self._wanted:
+            if not self._processes.runs(component):
+                self.again(component)
+        self.wait()
+
+    def wait(self) -> None:
+        """Until the API answers, controllers work and the node is ready (a dead kubelet is missed only after 50 s)."""
+        with self.access.http() as door:
+            self._await(door, "/readyz", _API_SECONDS, Component.ETCD, Component.API)
+            # Without them a pod is refused, or cannot be started.
+            for made in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+                self._await(door, f"/api/v1/namespaces/default/{made}", _PART_SECONDS, Component.CONTROLLERS)
+            if self._home is not None:
+                self._processes.until(
+                    lambda: _node_is_ready(door, self.access.node), _PART_SECONDS, "the node", Component.KUBELET
+                )
+
+    def _start(self, component: Component, words: Sequence[str]) -> None:
+        whole = [*TIED, *words] if self._home is None else self._home.words(*words)
+        self._processes.start(component, whole)
+        self._wanted.append(component)
+
+    def _start_api(self) -> None:
+        self._start(Component.ETCD, control_plane.etcd(self._plan))
+        self._processes.until((self.folder / "etcd.sock").exists, _PART_SECONDS, "etcd", Component.ETCD)
+        self._start(Component.API, control_plane.api_server(self._plan))
+
+    def _start_runtime(self, slot: slots.Slot, archives: Sequence[Path]) -> None:
+        self._start(Component.CONTAINERD, node.containerd(self._plan, slot))
+        self._processes.until(self._runtime_answers, _PART_SECONDS, "containerd", Component.CONTAINERD)
+        for archive in archives:
+            self.access.import_image(archive)
+
+    def _start_rest(self, slot: slots.Slot | None, scheduler: bool) -> None:
+        with self.access.http() as door:
+            self._await(door, "/readyz", _API_SECONDS, Component.ETCD, Component.API)
+        self._start(Component.CONTROLLERS, control_plane.controllers(self._plan))
+        if scheduler:
+            self._start(Component.SCHEDULER, control_plane.scheduler(self._plan))
+        if slot is not None:
+            self._start(Component.KUBELET, node.kubelet(self._plan, slot))
+            self._start(Component.PROXY, node.proxy(self._plan, slot))
+        self.wait()
+
+    def _await(self, door: httpx.Client, path: str, seconds: float, *needed: Component) -> None:
+        self._processes.until(lambda: _answers(door, path), seconds, path, *needed)
+
+    def _runtime_answers(self) -> bool:
+        try:
+            self.access.inside("ctr", "version")
+        except RuntimeError:
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def full_cluster(archives: Sequence[Path] | None = None) -> Iterator[KubernetesCluster]:
+    """With these images beside the one that holds pods; with busybox' if none are named."""
+    wanted = [images.pause(), *([images.busybox()] if archives is None else archives)]
+    with contextlib.ExitStack() as undo:
+        slot = undo.enter_context(slots.taken())
+        folder = undo.enter_context(slots.folder("full"))
+        plan = _plan(folder, full=True, address=slot.address, port=API_PORT, name=f"node-{slot.number}")
+        processes = Processes(folder)
+        undo.callback(slot.groups.remove)  # waits for what ends with the bottle
+        undo.callback(processes.close)
+        home = bottle.start(slot, processes, folder, debian.fetch(cache.quiet) / "node", plan.node)
+        cluster = KubernetesCluster(plan, processes, home)
+        cluster._start_api()
+        cluster._start_runtime(slot, wanted)  # while the API, the slowest of all, comes up
+        cluster._start_rest(slot, scheduler=True)
+        yield cluster
+
+
+@contextlib.contextmanager
+def api_cluster(*, scheduler: bool = False) -> Iterator[KubernetesCluster]:
+    """Objects, rights, quotas, controllers: real. Pods stay pending, since no node runs them."""
+    with contextlib.ExitStack() as undo:
+        folder = undo.enter_context(slots.folder("api"))
+        plan = _plan(folder, full=False, address="127.0.0.1", port=_free_port(), name="no-node")
+        processes = Processes(folder)
+        undo.callback(processes.close)
+        cluster = KubernetesCluster(plan, processes, None)
+        cluster._start_api()
+        cluster._start_rest(None, scheduler)
+        yield cluster
+
+
+def _plan(folder: Path, *, full: bool, address: str, port: int, name: str) -> Plan:
+    programs = build.found()
+    assert programs is not None, "whoever starts a cluster has asked for hindrances"
+    known = credentials.issue(folder / "credentials", server=f"https://{address}:{port}", address=address, node=name)
+    return Plan(full, address, port, name, folder, programs, known)
+
+
+def _answers(door: httpx.Client, path: str) -> bool:
+    try:
+        return door.get(path).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _node_is_ready(door: httpx.Client, name: str) -> bool:
+    try:
+        told = door.get(f"/api/v1/nodes/{name}")
+    except httpx.TransportError:
+        return False
+    conditions = told.json()["status"]["conditions"] if told.status_code == 200 else []
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

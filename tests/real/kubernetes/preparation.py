@@ -1,0 +1,38 @@
+"""Is everything at hand for a real Kubernetes, and who makes what is missing?
+
+`python -m real.kubernetes` makes it, and `scripts/setup.py test` calls that before the tests; a test never does, since
+it takes minutes. Fixtures ask `hindrance`, whose answer is the reason a test is left out for.
+"""
+
+from real.kubernetes import bottle, build, cache, debian, images
+
+_REMEDY = "`python3 scripts/setup.py test` makes it"
+
+
+def hindrance(*, full: bool) -> str:
+    """Why there can be no cluster here (a full one, or the API alone); "" if there can."""
+    if full and (why := bottle.hindrance()):
+        return why
+    if build.found() is None:
+        return build.hindrance() or f"it is not built; {_REMEDY}"
+    if full and debian.found() is None:
+        return debian.hindrance() or f"a node's Debian parts are not here; {_REMEDY}"
+    return ""
+
+
+def prepare(say: cache.Say) -> bool:
+    """Makes what can be made here. False where something is missing, which was said."""
+    complete = True
+    if build.found() is None:
+        if why := build.hindrance():
+            say(f"tests on a real Kubernetes are left out: {why}")
+            return False
+        build.build(say)
+    if why := bottle.hindrance() or debian.hindrance():
+        say(f"tests on a Kubernetes that runs containers are left out: {why}")
+        complete = False
+    else:
+        debian.fetch(say)
+        for make in (images.pause, images.busybox, images.python):
+            make()
+    return complete
