@@ -23,11 +23,10 @@ def hindrance(*, full: bool) -> str:
 def prepare(say: cache.Say) -> bool:
     """Makes what can be made here. False where something is missing, which was said."""
     complete = True
-    if build.found() is None:
-        if why := build.hindrance():
-            say(f"tests on a real Kubernetes are left out: {why}")
-            return False
-        build.build(say)
+    if build.found() is None and (why := build.hindrance()):
+        say(f"tests on a real Kubernetes are left out: {why}")
+        return False
+    build.build(say)
     if why := bottle.hindrance() or debian.hindrance():
         say(f"tests on a Kubernetes that runs containers are left out: {why}")
         complete = False
