@@ -8,7 +8,9 @@ managers who heard more than the file knows still hear what is in force now.
 import base64
 import gzip
 import hashlib
+import itertools
 import json
+import operator
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,15 +111,14 @@ def _fill(engine: sa.Engine, lines: Iterator[Any]) -> int:
         ):
             raise NotEmpty("there is a hub in this database already", hint="restore into an empty one")
         connection.execute(tables.versions.delete())
-        for line in lines:
-            if isinstance(line, dict):
-                break  # the end
-            name, values = line
+        told = itertools.takewhile(lambda line: not isinstance(line, dict), lines)  # then comes the end
+        for name, of_one in itertools.groupby(told, key=operator.itemgetter(0)):
             table = by_name.get(name)
             if table is None:
                 raise BadBackup(f"the backup has a table {name[:63]!r} that this version does not know")
-            connection.execute(table.insert().values({key: _rich(value) for key, value in values.items()}))
-            rows += 1
+            while some := [_row(values) for _, values in itertools.islice(of_one, _ROWS_AT_ONCE)]:
+                connection.execute(table.insert(), some)
+                rows += len(some)
         connection.execute(tables.versions.delete().where(tables.versions.c.id == changing.RESTORED))
         jump = tables.versions.update().values(version=tables.versions.c.version + _FORWARD)
         version = connection.execute(jump.returning(tables.versions.c.version)).scalar_one()
@@ -166,6 +167,10 @@ def _lines(source: BinaryIO) -> Iterator[Any]:
 
 def _plain(value: Any) -> Any:
     return {"b64": base64.b64encode(bytes(value)).decode()} if isinstance(value, bytes | memoryview) else value
+
+
+def _row(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: _rich(value) for key, value in values.items()}
 
 
 def _rich(value: Any) -> Any:
