@@ -31,6 +31,8 @@ class Sizes:
     """Seconds between two reports of each."""
     steady: float
     """Seconds it is listened to at each."""
+    follow: tuple[float, ...]
+    """Seconds between two files of a standby: the hub is lost once with each."""
 
 
 FULL = Sizes(
@@ -43,12 +45,31 @@ FULL = Sizes(
     clusters=(100, 1000, 5000),
     heartbeat=10,
     steady=30,
+    follow=(1, 5, 30),
 )
 QUICK = Sizes(
-    services=200, rounds=3, slice=0.5, starts=12, federated=4, decisions=5, clusters=(50, 200), heartbeat=2, steady=4
+    services=200,
+    rounds=3,
+    slice=0.5,
+    starts=12,
+    federated=4,
+    decisions=5,
+    clusters=(50, 200),
+    heartbeat=2,
+    steady=4,
+    follow=(1, 5),
 )
 TINY = Sizes(
-    services=5, rounds=1, slice=0.05, starts=2, federated=1, decisions=1, clusters=(5, 20), heartbeat=0.5, steady=1
+    services=5,
+    rounds=1,
+    slice=0.05,
+    starts=2,
+    federated=1,
+    decisions=1,
+    clusters=(5, 20),
+    heartbeat=0.5,
+    steady=1,
+    follow=(1,),
 )
 
 
