@@ -31,7 +31,8 @@ from real.postgres import Database
 GONE = "gdansk"
 NEAR = next(name for number in range(10_000) if shard_of(name := f"near-{number}") == shard_of(GONE))
 TABLES = [table for table in metadata.sorted_tables if table.name.startswith("hub_")]
-# That there was one, and what was told of it, stays: a former life must not be taken for a later one.
+# That there was one, and what was told of it, stays: a former life must not be taken for a later one. So do documents,
+# which are people's: one that is for this cluster alone (there is none here) goes on saying so.
 STAYS = {"hub_removed", "hub_changes"}
 HOUR = 3600.0
 

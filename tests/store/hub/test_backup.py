@@ -62,6 +62,23 @@ async def test_into_an_empty_place(saved: tuple[bytes, str], tmp_path: Path) -> 
         await database.close()
 
 
+async def test_more_rows_than_are_written_at_once(database: Database, tmp_path: Path) -> None:
+    key = Vault.new_key()
+    await ClusterStore(database, "hub-a").note(*(Note("visby", "state", str(number)) for number in range(1234)))
+    out = io.BytesIO()
+    written = backup.write(database.engine, key.encode(), PASSPHRASE, out)
+    out.seek(0)
+    folder = tmp_path / "new"
+    folder.mkdir()
+    place = await _open(sqlite_url(folder))
+    try:
+        assert backup.read(place.engine, out, PASSPHRASE, folder / "hub.key") == written == 1235
+        found = await ClusterStore(place, "hub-b").changes(most=2000)
+        assert [one.detail for one in found] == [str(number) for number in range(1233, -1, -1)]
+    finally:
+        await place.close()
+
+
 async def test_what_is_not_whole_changes_nothing(saved: tuple[bytes, str], tmp_path: Path) -> None:
     content, _ = saved
     place = tmp_path / "new"
