@@ -1,6 +1,6 @@
 """What do our routes take and give, in OpenAPI's words? Made from the msgspec structs the doors really use.
 
-`openapi_extra=native_body(Struct, example)` declares the body of a native route, `body_of` that of one of OSCAR's, where
+`openapi_extra=native_body(Struct, example)` declares the body of a native route, `body_of` of one of OSCAR's, where
 null means "not given"; `responses=answers(400, 404)` the refusals, `result(200, Struct)` an answer. Routes that use
 `result` or `answers(200)` set `response_class=Response`, so that the framework does not promise JSON where there is
 none.
