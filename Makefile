@@ -30,7 +30,7 @@ test:  ## install what the tests use, then check and test everything
 	@$(PYTHON) scripts/setup.py test
 	@status=0; \
 	$(PARTS) lint || status=$$?; \
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --durations=15 --durations-min=1 $(ARGS) || status=$$?; \
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=15 --durations-min=1 $(ARGS) || status=$$?; \
 	exit $$status
 
 check: ready  ## format, lint, types, import rules, docs; changes nothing

@@ -2,12 +2,12 @@
 
 Called by the Makefile as `python3 scripts/setup.py run|test|check`, with nothing but the standard library.
 It makes `.venv` from the locked requirements, adds the Debian packages that are missing where it may, and
-names exactly what it could not add. For tests it also builds a Kubernetes, once, into the user's cache. Nothing
-else outside the checkout changes except those packages. A stamp in `.venv` remembers what was installed, so the
-second time takes no time.
+names exactly what it could not add. Nothing else outside the checkout changes. A stamp in `.venv` remembers what was
+installed, so the second time takes no time.
 
-Set `HANSA_SETUP_PACKAGES=no` to keep it from installing Debian packages, `HANSA_SETUP_KUBERNETES=no` to do
-without a Kubernetes; tests that need one are then left out.
+Set `HANSA_SETUP_PACKAGES=no` to keep it from installing Debian packages. `HANSA_SETUP_KUBERNETES=yes` builds a
+Kubernetes for the tests, once, into the user's cache: that takes as long as all tests together, so it is not done
+unasked. Without one, tests that need it are left out.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ def pip_install(*arguments: str) -> None:
 
 def provide_kubernetes() -> None:
     """The tests' own code knows what it is made of, and says what it does; a run that has it takes a moment."""
-    if os.environ.get("HANSA_SETUP_KUBERNETES") == "no":
+    if os.environ.get("HANSA_SETUP_KUBERNETES") != "yes":
         return
     # Outside the lock on this checkout: it has its own, since all checkouts share what is built.
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}

@@ -7,12 +7,17 @@ under fire for minutes) run where CI or HANSA_TEST_DEPTH=full asks for all.
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from real import parts
 
 # A real part whose fixtures many rooms use is listed here; one room's own stays in that room's conftest.
-pytest_plugins = ("real.postgres", "real.manager", "real.hub", "real.kubernetes.fixtures")
+pytest_plugins = ("real.postgres", "real.nursery", "real.manager", "real.hub", "real.kubernetes.fixtures")
+
+# How fast examples come says something of the machine, not of the code.
+hypothesis.settings.register_profile("hansa", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("hansa")
 
 
 def _deep(config: pytest.Config) -> bool:
@@ -24,6 +29,12 @@ def _deep(config: pytest.Config) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not _deep(config):
         items[:] = [item for item in items if not item.get_closest_marker("deep")]
+    # Files are given out in this order: the long ones first, so that no worker is left alone with one at the end.
+    items.sort(key=lambda item: not _takes_long(item.path))
+
+
+def _takes_long(file: Path) -> bool:
+    return not {"journeys", "docs", "kubernetes"}.isdisjoint(file.parts) or file.name.startswith("test_playground")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

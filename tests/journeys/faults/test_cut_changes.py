@@ -73,6 +73,7 @@ def assert_whole(scene: Scene, keeper: Keeper) -> None:
     assert services(scene) == expected
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(150)
 def test_kills_at_random_moments(start_scene: StartScene) -> None:
     scene = start_scene()

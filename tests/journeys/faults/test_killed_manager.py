@@ -42,7 +42,10 @@ class Crowd:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("kind", "submitted", "uploaded"), [("sqlite", 140, 60), ("postgresql", 40, 20)])
+@pytest.mark.parametrize(
+    ("kind", "submitted", "uploaded"),
+    [("sqlite", 140, 60), pytest.param("postgresql", 40, 20, marks=pytest.mark.deep)],
+)
 def test_no_job_is_lost_and_none_shows_twice(
     start_scene: StartScene, request: pytest.FixtureRequest, kind: str, submitted: int, uploaded: int
 ) -> None:

@@ -1,0 +1,118 @@
+"""How do we talk to the API server? One client for all, every call with a limit, every refusal in our words.
+
+What is gone already, or there already, is no error here: whoever asks twice means the same.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+from lightkube import AsyncClient, KubeConfig
+from lightkube.core.exceptions import ApiError, ConfigError, LoadResourceError
+from lightkube.types import CascadeType, PatchType
+
+from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
+from hansa.kernel.errors import NotFound
+
+T = TypeVar("T")
+FIELD_MANAGER = "hansa"
+_CALL = 10.0  # seconds
+_BUSY = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class Connection:
+    """Calls of short life; watches are `following`'s."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.client = client
+
+    @classmethod
+    def open(cls, kubeconfig: Path | None, context: str = "") -> "Connection":
+        """`None` means the pod's own service account. Raises `ApiRefused` for a file that cannot be used."""
+        try:
+            given = KubeConfig.from_file(str(kubeconfig)) if kubeconfig else KubeConfig.from_service_account()
+            chosen = given.get(context_name=context or None)
+        except (ConfigError, OSError, ValueError, KeyError) as error:
+            raise ApiRefused(
+                f"the kubeconfig cannot be used: {error}", hint="check kubernetes.kubeconfig and kubernetes.context"
+            ) from None
+        limits = httpx2.Timeout(_CALL, pool=_CALL)
+        return cls(AsyncClient(config=chosen, timeout=limits, field_manager=FIELD_MANAGER, trust_env=False))
+
+    async def close(self) -> None:
+        await self.client.close()
+
+    async def get(self, kind: Any, name: str, namespace: str | None = None) -> Any | None:
+        """None if there is none."""
+        try:
+            return await self._call(f"read {_named(kind, name)}", self.client.get(kind, name, namespace=namespace))
+        except NotFound:
+            return None
+
+    async def create(self, obj: Any) -> Any | None:
+        """None if there is one of that name already."""
+        named = _named(type(obj), obj.metadata.name)
+        try:
+            return await self._call(f"create {named}", self.client.create(obj))
+        except _There:
+            return None
+
+    async def apply(self, obj: Any) -> Any:
+        """Server-side apply of what is ours in it."""
+        named = _named(type(obj), obj.metadata.name)
+        return await self._call(f"apply {named}", self.client.apply(obj, force=True))
+
+    async def merge(self, kind: Any, name: str, namespace: str | None, change: dict[str, Any]) -> bool:
+        """False if it is gone."""
+        asked = self.client.patch(kind, name, change, namespace=namespace, patch_type=PatchType.MERGE)
+        try:
+            await self._call(f"change {_named(kind, name)}", asked)
+        except NotFound:
+            return False
+        return True
+
+    async def delete(self, kind: Any, name: str, namespace: str | None = None, *, grace: int | None = None) -> None:
+        """With what belongs to it, in the background."""
+        asked = self.client.delete(kind, name, namespace=namespace, grace_period=grace, cascade=CascadeType.BACKGROUND)
+        try:
+            await self._call(f"delete {_named(kind, name)}", asked)
+        except NotFound:
+            return
+
+    async def _call(self, what: str, asked: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(_CALL):
+                return await asked
+        except ApiError as error:
+            raise _told(what, error) from None
+        except (httpx2.HTTPError, OSError, TimeoutError) as error:
+            raise ApiUnreachable(
+                f"could not {what}: the API server does not answer ({type(error).__name__})",
+                hint="hansa doctor --driver kubernetes",
+            ) from None
+        except LoadResourceError as error:
+            raise ApiRefused(f"could not {what}: {error}") from None
+
+
+class _There(ApiRefused):
+    """One of that name exists."""
+
+
+def _told(what: str, error: ApiError) -> Exception:
+    code, said = error.status.code or 500, error.status.message or "no reason given"
+    if code == 404:
+        return NotFound(f"could not {what}: {said}")
+    if code in _BUSY and "exceeded quota" not in said:
+        return ApiUnreachable(f"could not {what}: {said}")
+    if code == 409 and error.status.reason == "AlreadyExists":
+        return _There(f"could not {what}: {said}")
+    hint = "the manager's role lacks a right: see docs/guides/kubernetes.md" if code in (401, 403) else ""
+    if "exceeded quota" in said:
+        hint = "the namespace's quota is used up; wait, or ask for more"
+    return ApiRefused(f"could not {what}: {said}", hint=hint, status=code)
+
+
+def _named(kind: Any, name: str | None) -> str:
+    return f"{kind.__name__} {name}"

@@ -1,0 +1,106 @@
+"""What is there now, and what changes? One list-then-watch for a kind, for ever, whatever happens to the API server.
+
+A list is the truth, a watch from its version tells what came after. A watch that fails, ends or says nothing for too
+long (a half-open connection is silent for ever) is followed by another list, so nothing is missed and nothing is
+believed for long that is not so any more.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import structlog
+from lightkube import AsyncClient
+
+_log = structlog.get_logger("hansa.kubernetes")
+_QUIET = 60  # seconds without a word after which all is listed again
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_PAGE = 500
+
+Key = tuple[str, str]  # namespace and name
+
+
+class Follow:
+    """All objects of one kind with these labels, as far as we know. `changed` hears the key of each that did."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        kind: Any,
+        labels: dict[str, str],
+        changed: Callable[[Key], None],
+        *,
+        quiet: int = _QUIET,
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._labels: dict[str, Any] = dict(labels)
+        self._changed = changed
+        self._quiet = quiet
+        self._known: dict[Key, Any] = {}
+        self.synced = asyncio.Event()
+        self.trouble = ""
+
+    def get(self, key: Key) -> Any | None:
+        return self._known.get(key)
+
+    def all(self) -> list[Any]:
+        return list(self._known.values())
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                version = await self._list()
+                pause, self.trouble = _FIRST_PAUSE, ""
+                await self._watch(version)
+            except (TimeoutError, StopAsyncIteration):
+                continue  # nothing happened for a while
+            except (
+                httpx2.HTTPError,
+                OSError,
+                ValueError,
+            ) as error:  # an API error, 410 among them, is the first of these
+                self.trouble = str(error) or type(error).__name__
+                _log.info("a watch ended; listing again", kind=self._kind.__name__, reason=self.trouble)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _list(self) -> str:
+        async with asyncio.timeout(self._quiet):
+            listing = self._client.list(self._kind, namespace="*", labels=self._labels, chunk_size=_PAGE)
+            found = {_key(one): one async for one in listing}
+        former, self._known = self._known, found
+        self.synced.set()
+        for key in former.keys() | found.keys():
+            if _version(former.get(key)) != _version(found.get(key)):
+                self._changed(key)
+        return str(listing.resourceVersion)
+
+    async def _watch(self, version: str) -> None:
+        events = self._client.watch(
+            self._kind,
+            namespace="*",
+            labels=self._labels,
+            resource_version=version,
+            server_timeout=self._quiet,
+        ).__aiter__()
+        while True:
+            async with asyncio.timeout(self._quiet):
+                what, one = await events.__anext__()
+            key = _key(one)
+            if what == "DELETED":
+                self._known.pop(key, None)
+            else:
+                self._known[key] = one
+            self._changed(key)
+
+
+def _key(one: Any) -> Key:
+    return one.metadata.namespace or "", one.metadata.name
+
+
+def _version(one: Any | None) -> str | None:
+    return None if one is None else one.metadata.resourceVersion

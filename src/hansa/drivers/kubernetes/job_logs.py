@@ -1,0 +1,113 @@
+"""What did a job print? From its pod while there is one, from the object store afterwards; bounded in size.
+
+The lines of the script, and of the stager beside it, are one log in the order of their times, as Kubernetes stamps
+them. It is kept in a bucket of the manager's own when a job has ended, before anything of it is discarded.
+"""
+
+import asyncio
+import heapq
+import time
+from typing import Any
+
+import httpx2
+from lightkube import AsyncClient
+
+from hansa.drivers.kubernetes.board import Board
+from hansa.kernel import clock, quantities
+from hansa.kernel.errors import NotFound
+from hansa.storage import ObjectStore
+
+_READ_WITHIN = 30.0
+_REMEMBERED = 1000
+_LEVELS = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
+
+
+class KubernetesLogs:
+    """The `JobLogs` port."""
+
+    def __init__(self, client: AsyncClient, board: Board, store: ObjectStore, bucket: str, limit: int) -> None:
+        self._client = client
+        self._board = board
+        self._store = store
+        self._bucket = bucket
+        self._limit = limit
+        self._removed: dict[str, None] = {}  # whose pods may still be about to go
+
+    async def read(self, name: str, *, timestamps: bool) -> str | None:
+        text = await self._kept(name)
+        if text is None:
+            text = await self.live(name)
+        if text is None or timestamps:
+            return text
+        return "".join(line.partition(" ")[2] + "\n" for line in text.split("\n")[:-1])
+
+    async def keep(self, name: str, text: str) -> None:
+        await self._store.create_bucket(self._bucket)
+        body = text.encode(errors="replace")[: self._limit]
+        await self._store.put(self._bucket, _key(name), body if body.endswith(b"\n") or not body else body + b"\n")
+
+    async def keep_last(self, name: str, threshold: str, level: str, text: str) -> None:
+        """What the pod says, and our own word on it if the service's log level lets it through."""
+        own = ""
+        if _LEVELS[level] >= _LEVELS.get(threshold.upper(), 20):
+            own = f"{clock.rfc3339_nanos(time.time())} hansa {level}: {text}\n"
+        await self.keep(name, await self._longest(name) + own)
+
+    async def keep_so_far(self, name: str) -> None:
+        """Before a pod is taken away with all it said."""
+        await self.keep(name, await self._longest(name))
+
+    async def _longest(self, name: str) -> str:
+        """A pod that is being taken away may have lost what it said before."""
+        return max(await self._kept(name) or "", await self.live(name) or "", key=len)
+
+    async def remove(self, name: str) -> None:
+        self._removed[name] = None
+        for old in list(self._removed)[:-_REMEMBERED]:
+            del self._removed[old]
+        try:
+            await self._store.delete(self._bucket, _key(name))
+        except NotFound:
+            return
+
+    async def live(self, name: str) -> str | None:
+        """None if there is no pod."""
+        pod = self._board.pod(name)
+        if pod is None or name in self._removed:
+            return None
+        containers = [one.name for one in (*(pod.spec.initContainers or ()), *pod.spec.containers)]
+        said = await asyncio.gather(*(self._container(pod, one) for one in containers))
+        text = "".join(f"{line}\n" for line in heapq.merge(*said, key=lambda line: line.partition(" ")[0]))
+        if len(text) > self._limit:
+            cut = text.rfind("\n", 0, self._limit) + 1
+            most = quantities.show_size(self._limit)
+            stamp = clock.rfc3339_nanos(time.time())
+            text = f"{text[:cut]}{stamp} hansa: {len(text) - cut} bytes dropped: the limit of a log is {most}\n"
+        return text
+
+    async def _kept(self, name: str) -> str | None:
+        try:
+            return (await self._store.get(self._bucket, _key(name))).decode(errors="replace")
+        except NotFound:
+            return None
+
+    async def _container(self, pod: Any, container: str) -> list[str]:
+        lines: list[str] = []
+        size, meta = 0, pod.metadata
+        try:
+            async with asyncio.timeout(_READ_WITHIN):
+                asked = self._client.log(
+                    meta.name, namespace=meta.namespace, container=container, timestamps=True, newlines=False
+                )
+                async for line in asked:
+                    lines.append(line)
+                    size += len(line) + 1
+                    if size > self._limit:
+                        break
+        except (httpx2.HTTPError, TimeoutError, OSError):
+            return lines  # it has not begun, or its node does not answer: what came is better than nothing
+        return lines
+
+
+def _key(name: str) -> str:
+    return f"logs/{name}.log"

@@ -1,0 +1,22 @@
+"""How do we know our own objects? By labels and annotations, ours and those OSCAR's users look for."""
+
+import re
+
+JOB = "hansa/job"
+CLUSTER = "hansa/cluster"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+OSCAR_SERVICE = "oscar_service"
+JOB_OWNER = "oscar.grycap/job-owner"
+
+_OUTSIDE = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST = 63
+
+
+def of_cluster(cluster: str) -> dict[str, str]:
+    """What everything has that one manager made; managers of several clusters may share a Kubernetes."""
+    return {MANAGED_BY: "hansa", CLUSTER: value(cluster)}
+
+
+def value(text: str) -> str:
+    """As much of a text as a label can carry."""
+    return _OUTSIDE.sub("-", text)[:_LONGEST].strip("-._")

@@ -1,0 +1,97 @@
+"""Do jobs run in Kubernetes as they do on one machine? The contract first, then what only Kubernetes risks."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from lightkube.resources.batch_v1 import Job
+from lightkube.resources.core_v1 import Pod, Secret
+
+from contracts.job_host import JobHostContract, keys_of, log_of
+from contracts.orders import order
+from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.job_host import KubernetesJobHost
+from hansa.drivers.kubernetes.job_logs import KubernetesLogs
+from hansa.services import StorageIO
+from hansa.storage import ObjectStore
+
+pytest_plugins = ("real.object_store",)
+
+
+def to(bucket: str) -> tuple[StorageIO, ...]:
+    return (StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),)
+
+
+class TestKubernetesJobHost(JobHostContract):
+    pass
+
+
+async def test_a_large_event_is_fetched(host: KubernetesJobHost, logs: KubernetesLogs) -> None:
+    job = order(
+        'wc -c < "$INPUT_FILE_PATH"; echo "${EVENT-unset}"', event=b'{"a":"' + b"x" * 900_000 + b'"}', seconds=60
+    )
+    outcome = await host.run(job)
+    assert outcome.reason == ""
+    assert "900008\nunset\n" in await log_of(logs, job.name)
+
+
+async def test_a_missing_image_is_said_so(host: KubernetesJobHost) -> None:
+    outcome = await host.run(order("true", image="localhost/no-such-image:1"))
+    assert not outcome.succeeded
+    assert "no-such-image:1 cannot be used" in outcome.reason
+
+
+async def test_discarded_nothing_is_left(
+    host: KubernetesJobHost, connection: Connection, kubernetes_namespace: str
+) -> None:
+    job = order("sleep 60", seconds=60)
+    running = asyncio.create_task(host.run(job))
+    async with asyncio.timeout(60):
+        while await connection.get(Job, job.name, kubernetes_namespace) is None:
+            await asyncio.sleep(0.1)
+        running.cancel()
+        await asyncio.wait([running])
+        assert await connection.get(Job, job.name, kubernetes_namespace) is not None  # a manager that stops leaves it
+        await host.discard(job.name)
+        for kind in (Secret, Job):
+            while await connection.get(kind, job.name, kubernetes_namespace) is not None:
+                await asyncio.sleep(0.1)
+        while [pod async for pod in connection.client.list(Pod, namespace=kubernetes_namespace)]:
+            await asyncio.sleep(0.1)
+
+
+async def test_who_comes_back_goes_on_with_what_runs(
+    host: KubernetesJobHost, logs: KubernetesLogs, board: Board, store: ObjectStore, bucket: str
+) -> None:
+    job = order(
+        'cat /proc/sys/kernel/random/uuid; sleep 3; echo done > "$TMP_OUTPUT_DIR/x"', output=to(bucket), seconds=60
+    )
+    first = asyncio.create_task(host.run(job))
+    async with asyncio.timeout(60):
+        while board.pod(job.name) is None:
+            await asyncio.sleep(0.05)
+    first.cancel()
+    await asyncio.wait([first])
+    assert (await host.run(job)).succeeded
+    assert await store.get(bucket, "out/x") == b"done\n"
+    said = await log_of(logs, job.name)
+    assert len([line for line in said.splitlines() if len(line) == 36]) == 1, "the script ran once"
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_outputs_become_visible_only_if_allowed(
+    host: KubernetesJobHost, store: ObjectStore, bucket: str, allowed: bool
+) -> None:
+    asked = 0
+
+    async def gate() -> bool:
+        nonlocal asked
+        asked += 1
+        return allowed
+
+    job = replace(order('echo 1 > "$TMP_OUTPUT_DIR/x"', output=to(bucket), seconds=60), may_publish=gate)
+    outcome = await host.run(job)
+    assert (outcome.succeeded, outcome.exit_code) == (allowed, 0)
+    assert await keys_of(store, bucket) == (["out/x"] if allowed else [])
+    assert asked >= 1

