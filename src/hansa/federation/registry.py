@@ -56,6 +56,7 @@ class Registry:
         self._unsaved: dict[str, Sighting] = {}
         self._watchers: list[Callable[[str], None]] = []
         self.version = 0
+        self.edition = 0  # another whenever a record changed; not for what clusters report
         self.learned: float | None = None  # when memory last was in step with the database, by the database's clock
 
     def __iter__(self) -> Iterator[Known]:
@@ -90,6 +91,7 @@ class Registry:
                 self._known[sighting.cluster].complete = True
         self.version = max(self.version, news.version)
         self.learned = news.now
+        self.edition += bool(news.clusters or news.removed)
         self._tell(touched)
 
     def put(self, record: ClusterRecord) -> None:
@@ -99,9 +101,11 @@ class Registry:
             self._known[record.id] = Known(record)
         elif known.record.version <= record.version:
             known.record = record
+        self.edition += 1
         self._tell((record.id,))
 
     def drop(self, cluster: str) -> None:
+        self.edition += 1
         self._tell(self._forget(cluster))
 
     def _forget(self, cluster: str) -> set[str]:

@@ -18,6 +18,7 @@ from hansa.federation.shelf import Shelf
 from hansa.federation.streams import Streams
 from hansa.federation.trust import Trust
 from hansa.federation.waking import Waking
+from hansa.federation.whole_answers import WholeAnswers
 from hansa.kernel.hub import HubSettings
 from hansa.messages.members import Setting
 
@@ -57,6 +58,7 @@ class Hub:
     recent: Recent = field(default_factory=Recent)
     streams: Streams = field(init=False)
     holders: Mapping[str, str] = field(default_factory=dict)  # periodic work and which hub does it, a moment ago
+    whole_answers: WholeAnswers = field(default_factory=WholeAnswers)
     sampled: int = 0  # the last minute whose sample is taken
 
     def __post_init__(self) -> None:
@@ -69,3 +71,8 @@ class Hub:
     def age(self) -> float:
         """Seconds since memory was last in step with the database."""
         return max(0.0, self.clock.now() - self.registry.learned) if self.registry.learned is not None else 0.0
+
+    def answer_about_all(self, what: str, make: Callable[[], bytes]) -> bytes:
+        """`make` gives it in JSON."""
+        edition = self.registry.edition, self.shelf.edition, self.trouble
+        return self.whole_answers.get(what, len(self.registry), edition, make)

@@ -30,7 +30,11 @@ async def whole(hub: HubDep, caller: CallerDep, asked: Annotated[ChosenInventory
     """What clusters have and use: each, by region, and in total. Pending clusters and those that left are shown, but
     not counted."""
     selector = selectors.parse(asked.selector)
-    return JsonAnswer(hub.inventory.answer(hub.clock.now(), hub.age, selector, nodes=asked.nodes))
+
+    def made() -> bytes:
+        return hub.inventory.answer(hub.clock.now(), hub.age, selector, nodes=asked.nodes)
+
+    return JsonAnswer(made() if asked.selector else hub.answer_about_all(f"inventory {asked.nodes}", made))
 
 
 @router.get("/inventory/stream", responses=_STREAM | answers(400, 401, errors="problem"))
@@ -55,7 +59,12 @@ async def past(hub: HubDep, caller: CallerDep, asked: Annotated[WholePeriod, Que
 @router.get("/clusters", responses=result(200, Clusters) | answers(400, 401, errors="problem"))
 async def clusters(hub: HubDep, caller: CallerDep, asked: Annotated[Chosen, Query()]) -> Response:
     """All clusters: who they are, how they are, and why."""
-    return JsonAnswer(hub.inventory.listing(hub.age, selectors.parse(asked.selector)))
+    selector = selectors.parse(asked.selector)
+
+    def made() -> bytes:
+        return hub.inventory.listing(hub.age, selector)
+
+    return JsonAnswer(made() if asked.selector else hub.answer_about_all("clusters", made))
 
 
 @router.get(

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
@@ -21,7 +22,7 @@ router = APIRouter(prefix="/v1", tags=["status"], default_response_class=Respons
 async def status(hub: HubDep, caller: CallerDep) -> Response:
     """How the federation is: a score with what every missing point is for, what is degraded, what changed last, and
     which hub does which work."""
-    return JsonAnswer(health.status(hub))
+    return JsonAnswer(hub.answer_about_all("status", lambda: msgspec.json.encode(health.status(hub))))
 
 
 @router.get("/links", responses=result(200, Links) | answers(400, 401, 404, errors="problem"))

@@ -57,6 +57,9 @@ class MembersTls:
         return context
 
 
+_CONTINUE = b"HTTP/1.1 100"
+
+
 class MembersProtocol(Protocol):
     """Reads the client's certificate once for each connection, and shows it with every request."""
 
@@ -76,6 +79,49 @@ class MembersProtocol(Protocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         cast(dict[str, Any], self.scope)["extensions"] = {_EXTENSION: self._shown}
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        if self.cycle is not None and self.cycle.transport is self.transport:
+            self.cycle.transport = cast(asyncio.Transport, _InOne(self.transport))
+
+    def on_response_complete(self) -> None:
+        if isinstance(self.cycle.transport, _InOne):
+            self.cycle.transport.flush()
+        super().on_response_complete()
+
+
+class _InOne:
+    """One answer's way out: its head waits for the first part of the body, so that both are encrypted and sent at once.
+    For answers as short as those to heartbeats that is a tenth of all they cost."""
+
+    __slots__ = ("_head", "_transport", "_wait")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+        self._wait = True
+
+    def write(self, data: bytes) -> None:
+        if self._wait and not data.startswith(_CONTINUE):
+            self._head, self._wait = data, False
+            return
+        if self._head:
+            data, self._head = self._head + data, b""
+        self._transport.write(data)
+
+    def flush(self) -> None:
+        """Of an answer that has no body."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 def shown_by(scope: Scope) -> authority.Presented:
