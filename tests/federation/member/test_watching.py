@@ -105,5 +105,17 @@ async def test_what_a_newer_hub_says_is_understood_as_far_as_it_goes(scene: Scen
     body = b"""{"generation": 9000000, "state": "hibernating", "cordoned": true, "tide": {"high": true},
         "neighbours": [{"id": "visby", "kind": "starship", "endpoint": "http://visby.test", "verify": true,
                         "state": "orbiting", "warp": 9}]}"""
-    assert await scene.agent._watch.take(msgspec.json.decode(body, type=Desired))
+    assert await scene.agent._watch.take(msgspec.json.decode(body, type=Desired), 0)
     assert (scene.cluster.neighbours, scene.cluster.duty) == (("visby",), (True, False))
+
+
+async def test_an_answer_that_comes_after_a_start_over_does_not_stand_for_all_there_is(scene: Scene) -> None:
+    """As when a heartbeat says that we were approved while a question from before still waits for its answer."""
+    await scene.join()
+    watch = scene.agent._watch
+    asked_in, late = watch.round, Desired(generation=1000, state="ready", whole=False)
+    watch.start_over()
+    await watch.take(late, asked_in)
+    assert watch.generation == 0, "all there is will still be asked for"
+    await watch.take(late, watch.round)
+    assert watch.generation == 1000

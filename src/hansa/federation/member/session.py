@@ -239,10 +239,10 @@ class Session:
         """Asks for what is newer, and does it; False if the hub could not be asked."""
         self._news.clear()
         try:
-            told = await self._ask(wait)
+            told, asked_in = await self._ask(wait)
             if told is not None:
                 error = self._watch.error
-                if await self._watch.take(told):
+                if await self._watch.take(told, asked_in):
                     self._soon.set()
                 if told.renew:
                     self._renew.set()
@@ -257,8 +257,10 @@ class Session:
         self._watch_pace.answered()
         return True
 
-    async def _ask(self, wait: float) -> Desired | None:
-        """A heartbeat's answer may tell of news on another way while the question is stuck: then it is asked anew."""
+    async def _ask(self, wait: float) -> tuple[Desired | None, int]:
+        """The answer, and in which round it was asked for. A heartbeat's answer may tell of news on another way while
+        the question is stuck: then it is asked anew."""
+        asked_in = self._watch.round
         asking = asyncio.create_task(self._line.desired(self._watch.generation, wait), name="membership question")
         hint = asyncio.create_task(self._news.wait(), name="membership hint")
         try:
@@ -266,8 +268,9 @@ class Session:
             if not asking.done():
                 await asyncio.wait({asking}, timeout=self._pace.every / 2)
             if asking.done():
-                return asking.result()
-            return await self._line.desired(self._watch.generation, 0)
+                return asking.result(), asked_in
+            asked_in = self._watch.round
+            return await self._line.desired(self._watch.generation, 0), asked_in
         finally:
             for task in (asking, hint):
                 task.cancel()

@@ -23,6 +23,7 @@ class Watch:
         self._links = links
         self._notebook = notebook
         self._generation = 0  # up to which everything was dealt with
+        self.round = 0  # another whenever all is to be asked for anew
         self.error = ""  # why the newest settings are not in force
 
     @property
@@ -57,15 +58,17 @@ class Watch:
         else:
             self.take_duty()
 
-    async def take(self, fresh: Desired) -> bool:
-        """Whether anything in it is new to us."""
+    async def take(self, fresh: Desired, asked_in: int) -> bool:
+        """Whether anything in it is new to us. An answer to a question of a former round is no answer to the one that
+        is due: it tells only what is newer than what we knew then."""
         former = self.desired
         whole = _merged(former, fresh)
         await self._notebook.change(desired=whole)
         if whole.roots and (former is None or former.roots != whole.roots):
             await self._trust(whole.roots)
         await self._put_in_force(whole)
-        self._generation = fresh.generation
+        if asked_in == self.round:
+            self._generation = fresh.generation
         return former != whole
 
     async def _trust(self, roots: str) -> None:
@@ -84,6 +87,7 @@ class Watch:
     def start_over(self) -> None:
         """The next question is for all there is."""
         self._generation = 0
+        self.round += 1
 
     async def let_go(self) -> None:
         """No hub tells us anything any more: the manager's own settings, no neighbours, every duty."""
