@@ -11,7 +11,6 @@ from real import parts
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.deep
 def bench(*words: str) -> str:
     command = [sys.executable, "-m", "bench", "--size", "tiny", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=220, check=False)
@@ -28,6 +27,7 @@ def test_a_standby_that_takes_over_is_measured() -> None:
         assert promised in said
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(240)
 def test_every_other_suite_reports_its_figures(tmp_path: Path) -> None:
     parts.require("bubblewrap")
