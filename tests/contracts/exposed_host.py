@@ -16,6 +16,7 @@ from hansa.services import Deployment, ExposedHost, RunOrder
 from hansa.services.service import Expose
 
 PATIENCE = 20.0
+ADDRESS = "127.0.0.1"  # where the servers listen; an engine may need another
 
 _SERVER = """
 exec /usr/bin/python3 -S - <<'PROGRAM'
@@ -27,7 +28,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status); self.end_headers(); self.wfile.write({answer})
     def log_message(self, *what): pass
 print("listening", flush=True)
-http.server.ThreadingHTTPServer(("127.0.0.1", {port}), Handler).serve_forever()
+http.server.ThreadingHTTPServer(("{address}", {port}), Handler).serve_forever()
 PROGRAM
 """
 
@@ -35,6 +36,7 @@ PROGRAM
 def server(answer: str, *, port: int = 80, before: str = "", health: str = "/", **more: Any) -> RunOrder:
     """A service that answers every GET with `answer`, dies on /die and is sick on /sick."""
     script = before + _SERVER.replace("{answer}", repr(answer.encode())).replace("{port}", str(port))
+    script = script.replace("{address}", ADDRESS)
     scale = more.pop("scale", 1)
     expose = Expose(api_port=(port,), min_scale=scale, health_path=health)
     return order(textwrap.dedent(script), expose=expose, **more)
@@ -73,6 +75,9 @@ class ExposedHostContract:
         assert (seen.active, seen.affected, seen.kind) == (1, 0, "exposed_service")
         assert seen.since is not None
         assert await ask(host) == b"hello"
+        async with asyncio.timeout(PATIENCE):  # what it printed may take another way than its answers
+            while not host.log("tool", 10):
+                await asyncio.sleep(0.02)
         assert [line.text for line in host.log("tool", 10)] == ["listening"]
         assert host.log("tool", 10)[0].at > 1_700_000_000
 

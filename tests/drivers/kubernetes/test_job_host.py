@@ -9,12 +9,10 @@ from lightkube.resources.core_v1 import Pod, Secret
 
 from contracts.job_host import JobHostContract, keys_of, log_of
 from contracts.orders import order
-from hansa.drivers.kubernetes.board import Board
-from hansa.drivers.kubernetes.connection import Connection
+from drivers.kubernetes.scene import Scene
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
 from hansa.services import StorageIO
-from hansa.storage import ObjectStore
 
 pytest_plugins = ("real.object_store",)
 
@@ -42,47 +40,48 @@ async def test_a_missing_image_is_said_so(host: KubernetesJobHost) -> None:
     assert "no-such-image:1 cannot be used" in outcome.reason
 
 
-async def test_discarded_nothing_is_left(
-    host: KubernetesJobHost, connection: Connection, kubernetes_namespace: str
-) -> None:
-    job = order("sleep 60", seconds=60)
-    running = asyncio.create_task(host.run(job))
+async def test_discarded_nothing_is_left(scene: Scene) -> None:
+    job, space = order("sleep 60", seconds=60), scene.namespace
+    running = asyncio.create_task(scene.host.run(job))
     async with asyncio.timeout(60):
-        while await connection.get(Job, job.name, kubernetes_namespace) is None:
+        while await scene.api.get(Job, job.name, space) is None:
             await asyncio.sleep(0.1)
         running.cancel()
         await asyncio.wait([running])
-        assert await connection.get(Job, job.name, kubernetes_namespace) is not None  # a manager that stops leaves it
-        await host.discard(job.name)
+        assert await scene.api.get(Job, job.name, space) is not None  # a manager that stops leaves it
+        await scene.host.discard(job.name)
         for kind in (Secret, Job):
-            while await connection.get(kind, job.name, kubernetes_namespace) is not None:
+            while await scene.api.get(kind, job.name, space) is not None:
                 await asyncio.sleep(0.1)
-        while [pod async for pod in connection.client.list(Pod, namespace=kubernetes_namespace)]:
+        while [pod async for pod in scene.api.client.list(Pod, namespace=space)]:
             await asyncio.sleep(0.1)
 
 
-async def test_who_comes_back_goes_on_with_what_runs(
-    host: KubernetesJobHost, logs: KubernetesLogs, board: Board, store: ObjectStore, bucket: str
-) -> None:
+async def test_who_comes_back_goes_on_with_what_runs(scene: Scene) -> None:
     job = order(
-        'cat /proc/sys/kernel/random/uuid; sleep 3; echo done > "$TMP_OUTPUT_DIR/x"', output=to(bucket), seconds=60
+        'cat /proc/sys/kernel/random/uuid; sleep 3; echo done > "$TMP_OUTPUT_DIR/x"',
+        output=to(scene.bucket),
+        seconds=60,
     )
-    first = asyncio.create_task(host.run(job))
+    first = asyncio.create_task(scene.host.run(job))
     async with asyncio.timeout(60):
-        while board.pod(job.name) is None:
+        while scene.board.pod(job.name) is None:
             await asyncio.sleep(0.05)
     first.cancel()
     await asyncio.wait([first])
-    assert (await host.run(job)).succeeded
-    assert await store.get(bucket, "out/x") == b"done\n"
-    said = await log_of(logs, job.name)
-    assert len([line for line in said.splitlines() if len(line) == 36]) == 1, "the script ran once"
+    assert (await scene.host.run(job)).succeeded
+    assert await scene.store.get(scene.bucket, "out/x") == b"done\n"
+    assert await runs_of(scene, job.name) == 1
+
+
+async def runs_of(scene: Scene, name: str) -> int:
+    """How often the script printed its random number."""
+    said = await log_of(scene.logs, name)
+    return len([line for line in said.splitlines() if len(line) == 36])
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-async def test_outputs_become_visible_only_if_allowed(
-    host: KubernetesJobHost, store: ObjectStore, bucket: str, allowed: bool
-) -> None:
+async def test_outputs_become_visible_only_if_allowed(scene: Scene, allowed: bool) -> None:
     asked = 0
 
     async def gate() -> bool:
@@ -90,8 +89,8 @@ async def test_outputs_become_visible_only_if_allowed(
         asked += 1
         return allowed
 
-    job = replace(order('echo 1 > "$TMP_OUTPUT_DIR/x"', output=to(bucket), seconds=60), may_publish=gate)
-    outcome = await host.run(job)
+    plain = order('echo 1 > "$TMP_OUTPUT_DIR/x"', output=to(scene.bucket), seconds=60)
+    outcome = await scene.host.run(replace(plain, may_publish=gate))
     assert (outcome.succeeded, outcome.exit_code) == (allowed, 0)
-    assert await keys_of(store, bucket) == (["out/x"] if allowed else [])
-    assert asked >= 1
+    assert await keys_of(scene.store, scene.bucket) == (["out/x"] if allowed else [])
+    assert asked == 1

@@ -7,7 +7,7 @@ import msgspec
 
 from contracts.orders import MIB, order
 from hansa.drivers.kubernetes import labels, manifests
-from hansa.drivers.kubernetes.manifests import Shape
+from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.stager.paper import Links, Paper
 from hansa.services import RunOrder, StorageIO, events
 

@@ -1,11 +1,12 @@
-"""What does Kubernetes show of our jobs now? Jobs and pods of this cluster, kept in step, and who waits for news."""
+"""What does Kubernetes show of ours now? Jobs, Deployments and pods, kept in step, and who waits for news."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from lightkube import AsyncClient
+from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod
 
@@ -14,21 +15,22 @@ from hansa.drivers.kubernetes.following import Follow, Key
 
 
 class Board:
-    """By the job's name, which is unique in the cluster."""
+    """Jobs and services by their names, which are unique in the cluster."""
 
     def __init__(self, client: AsyncClient, cluster: str) -> None:
         marks = labels.of_cluster(cluster)
         self._news: dict[str, asyncio.Event] = {}
         self._pods_of: dict[str, set[Key]] = {}
+        self._instances: dict[str, set[Key]] = {}
+        self._workers: dict[str, set[Key]] = {}
+        self.on_exposed: Callable[[str], None] = lambda _: None  # hears of every change of an exposed service
         self._jobs = Follow(client, Job, marks, self._job_changed)
         self._pods = Follow(client, Pod, marks, self._pod_changed)
+        self._deployments = Follow(client, Deployment, marks, self._deployment_changed)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        self._tasks = [
-            asyncio.create_task(follow.run(), name=f"follow {name}")
-            for name, follow in (("jobs", self._jobs), ("pods", self._pods))
-        ]
+        self._tasks = [asyncio.create_task(follow.run(), name=f"follow {name}") for name, follow in self._all()]
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -37,7 +39,24 @@ class Board:
 
     async def synced(self) -> None:
         """Everything that was there is known."""
-        await asyncio.gather(self._jobs.synced.wait(), self._pods.synced.wait())
+        await asyncio.gather(*(follow.synced.wait() for _, follow in self._all()))
+
+    def _all(self) -> tuple[tuple[str, Follow], ...]:
+        return ("jobs", self._jobs), ("pods", self._pods), ("deployments", self._deployments)
+
+    def deployment(self, namespace: str, name: str) -> Any | None:
+        return self._deployments.get((namespace, name))
+
+    def pods_of(self, service: str) -> list[Any]:
+        """The instances of an exposed service, oldest first, without those that are being taken away."""
+        found = [pod for key in self._instances.get(service, ()) if (pod := self._pods.get(key)) is not None]
+        staying = [pod for pod in found if pod.metadata.deletionTimestamp is None]
+        return sorted(staying, key=lambda pod: (pod.metadata.creationTimestamp, pod.metadata.name))
+
+    def worker(self, name: str) -> Any | None:
+        """A pod that answers calls."""
+        found = [pod for key in self._workers.get(name, ()) if (pod := self._pods.get(key)) is not None]
+        return found[0] if found else None
 
     def job(self, namespace: str, name: str) -> Any | None:
         return self._jobs.get((namespace, name))
@@ -62,19 +81,30 @@ class Board:
     def _job_changed(self, key: Key) -> None:
         self._tell(key[1])
 
+    def _deployment_changed(self, key: Key) -> None:
+        seen = self._deployments.get(key)
+        if seen is not None:
+            self.on_exposed((seen.metadata.labels or {}).get(labels.EXPOSED, ""))
+
     def _pod_changed(self, key: Key) -> None:
         pod = self._pods.get(key)
-        if pod is None:
-            for name, pods in list(self._pods_of.items()):
-                if key in pods:
-                    pods.discard(key)
-                    if not pods:
-                        del self._pods_of[name]
-                    self._tell(name)
-            return
-        name = (pod.metadata.labels or {}).get(labels.JOB, "")
-        self._pods_of.setdefault(name, set()).add(key)
-        self._tell(name)
+        for label, shelf, tell in (
+            (labels.JOB, self._pods_of, self._tell),
+            (labels.WORKER, self._workers, self._tell),
+            (labels.EXPOSED, self._instances, self.on_exposed),
+        ):
+            if pod is None:
+                names = [name for name, pods in shelf.items() if key in pods]
+                for name in names:
+                    shelf[name].discard(key)
+                    if not shelf[name]:
+                        del shelf[name]
+            else:
+                names = [name] if (name := (pod.metadata.labels or {}).get(label, "")) else []
+                for name in names:
+                    shelf.setdefault(name, set()).add(key)
+            for name in names:
+                tell(name)
 
     def _tell(self, name: str) -> None:
         event = self._news.get(name)

@@ -36,7 +36,7 @@ class Connection:
             chosen = given.get(context_name=context or None)
         except (ConfigError, OSError, ValueError, KeyError) as error:
             raise ApiRefused(
-                f"the kubeconfig cannot be used: {error}", hint="check kubernetes.kubeconfig and kubernetes.context"
+                f"the kubeconfig cannot be used: {error}", hint="check the file, and the context it is used with"
             ) from None
         limits = httpx2.Timeout(_CALL, pool=_CALL)
         return cls(AsyncClient(config=chosen, timeout=limits, field_manager=FIELD_MANAGER, trust_env=False))
@@ -50,6 +50,12 @@ class Connection:
             return await self._call(f"read {_named(kind, name)}", self.client.get(kind, name, namespace=namespace))
         except NotFound:
             return None
+
+    async def list(self, kind: Any, namespace: str, labels: dict[str, Any]) -> list[Any]:
+        async def all_of() -> list[Any]:
+            return [one async for one in self.client.list(kind, namespace=namespace, labels=labels)]
+
+        return await self._call(f"list {kind.__name__}s", all_of())
 
     async def create(self, obj: Any) -> Any | None:
         """None if there is one of that name already."""
@@ -90,7 +96,7 @@ class Connection:
         except (httpx2.HTTPError, OSError, TimeoutError) as error:
             raise ApiUnreachable(
                 f"could not {what}: the API server does not answer ({type(error).__name__})",
-                hint="hansa doctor --driver kubernetes",
+                hint="is it there, and is there a way to it? kubectl get --raw /readyz",
             ) from None
         except LoadResourceError as error:
             raise ApiRefused(f"could not {what}: {error}") from None
@@ -108,7 +114,7 @@ def _told(what: str, error: ApiError) -> Exception:
         return ApiUnreachable(f"could not {what}: {said}")
     if code == 409 and error.status.reason == "AlreadyExists":
         return _There(f"could not {what}: {said}")
-    hint = "the manager's role lacks a right: see docs/guides/kubernetes.md" if code in (401, 403) else ""
+    hint = "the account lacks a right: kubectl auth can-i --list" if code in (401, 403) else ""
     if "exceeded quota" in said:
         hint = "the namespace's quota is used up; wait, or ask for more"
     return ApiRefused(f"could not {what}: {said}", hint=hint, status=code)

@@ -14,15 +14,16 @@ from typing import Any, TypeVar
 
 import structlog
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import Namespace, Pod, Secret
+from lightkube.resources.core_v1 import Pod, Secret
 
 from hansa import services
-from hansa.drivers.kubernetes import labels, manifests, verdict
+from hansa.drivers.kubernetes import manifests, verdict
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.errors import ApiUnreachable
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
-from hansa.drivers.kubernetes.manifests import Shape
+from hansa.drivers.kubernetes.namespaces import Namespaces
+from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.stager import paper
 from hansa.kernel import names
 from hansa.kernel.errors import NotFound
@@ -47,6 +48,7 @@ class KubernetesJobHost:
         connection: Connection,
         board: Board,
         logs: KubernetesLogs,
+        namespaces: Namespaces,
         shape: Shape,
         *,
         default_namespace: str,
@@ -64,7 +66,7 @@ class KubernetesJobHost:
         self._store_of = store_of
         self._bucket = bucket
         self._pull_patience = pull_patience
-        self._namespaces: set[str] = set()
+        self._namespaces = namespaces
         self._where: dict[str, str] = {}  # the namespace of every job we follow
 
     async def run(self, order: services.RunOrder) -> services.Outcome:
@@ -103,7 +105,7 @@ class KubernetesJobHost:
         """The Secret and the Job are there; who was here before may have made one or both."""
         if self._board.job(namespace, order.name) is not None:
             return
-        await self._ensure_namespace(namespace)
+        await self._namespaces.ensure(namespace)
         whole = await self._with_keys(order)
         links = await self._links(order)
         made = await self._api.create(manifests.secret(whole, namespace, self._shape, links))
@@ -167,18 +169,6 @@ class KubernetesJobHost:
             ("INFO", "the script ended well") if outcome.succeeded else ("ERROR", f"the job failed: {outcome.reason}")
         )
         await self._logs.keep_last(order.name, order.service.log_level, *said)
-
-    async def _ensure_namespace(self, namespace: str) -> None:
-        if namespace in self._namespaces:
-            return
-        if await self._api.get(Namespace, namespace) is None:
-            marks = {
-                **labels.of_cluster(self._shape.cluster),
-                "pod-security.kubernetes.io/enforce": "restricted",
-                "pod-security.kubernetes.io/warn": "restricted",
-            }
-            await self._api.create(Namespace.from_dict({"metadata": {"name": namespace, "labels": marks}}))
-        self._namespaces.add(namespace)
 
     async def _with_keys(self, order: services.RunOrder) -> services.RunOrder:
         if not (manifests.stages_in(order) or manifests.stages_out(order)):

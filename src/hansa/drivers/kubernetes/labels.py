@@ -3,6 +3,8 @@
 import re
 
 JOB = "hansa/job"
+WORKER = "hansa/worker"  # of a synchronous service, by its own name
+EXPOSED = "hansa/exposed"  # the service a pod is an instance of
 CLUSTER = "hansa/cluster"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OSCAR_SERVICE = "oscar_service"

@@ -5,9 +5,6 @@ Job: whoever deletes the Secret deletes all of it. The user's image needs a shel
 brought by an init container, outputs carried by a sidecar, both of Hansa's own image, and only where there are any.
 """
 
-import base64
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
@@ -15,21 +12,21 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Secret
 
 from hansa import services
-from hansa.drivers.kubernetes import labels
+from hansa.drivers.kubernetes import labels, pods
+from hansa.drivers.kubernetes.pods import PLACES, SCRIPT, Shape
 from hansa.drivers.kubernetes.stager import paper
 from hansa.drivers.runs import environment
 from hansa.services import events
 
-SCRIPT, STAGE_IN, STAGE_OUT = "script", "stage-in", "stage-out"
+STAGE_IN, STAGE_OUT = "stage-in", "stage-out"
 LARGEST_EVENT = 512 * 1024  # a Secret holds 1 MiB
-_PLACES = environment.Places(job="/job", config="/oscar/config")
-_CALL = "/hansa/call"
 _NO_LINKS = paper.Links()
+_GRACE = 5  # seconds for a script that is asked to end
 
 # The script's end is written down for the sidecar; its processor time for us, in the container's last message.
 _COMMAND = f"""
-. {_CALL}/call || exit 126
-/bin/sh {_PLACES.config}/script.sh &
+. {pods.CALL}/call || exit 126
+/bin/sh {PLACES.config}/script.sh &
 script=$!
 trap 'kill -TERM $script 2>/dev/null' TERM
 wait $script; code=$?
@@ -38,27 +35,6 @@ times > /dev/termination-log 2>/dev/null
 echo $code > {paper.END} 2>/dev/null
 exit $code
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How pods of this cluster are made."""
-
-    cluster: str
-    stager_image: str
-    user: int = 10001
-    """Scripts run as this user: never as root."""
-    node: str = "kubernetes"
-    """What scripts see as RESOURCE_ID."""
-    keep: int = 86_400
-    """Seconds after which Kubernetes removes an ended Job that nobody discarded."""
-    start_within: int = 3600
-    """Seconds a job may wait for a node and its image."""
-    carry_within: int = 3600
-    """Seconds the outputs may take."""
-    priority_class: str = ""
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: tuple[Mapping[str, Any], ...] = ()
 
 
 def stages_in(order: services.RunOrder) -> bool:
@@ -75,36 +51,23 @@ def stages_out(order: services.RunOrder) -> bool:
 def secret(order: services.RunOrder, namespace: str, shape: Shape, links: paper.Links = _NO_LINKS) -> Secret:
     """An event that a Secret cannot carry is behind a link."""
     given = events.interpret(order.event)
-    variables = environment.service_variables(order, _PLACES, shape.node)
-    variables |= environment.call_variables(order, given, _PLACES)
-    data = {
-        "call": environment.call_file(variables)[1].encode(),
-        "script.sh": order.service.script.encode(),
-        "function_config.yaml": environment.definition_text(order.service).encode(),
-    }
+    variables = environment.service_variables(order, PLACES, shape.node)
+    data = pods.call(order, variables | environment.call_variables(order, given, PLACES))
     if not stages_in(order):
         data["input"] = given.data if isinstance(given, events.BytesInput) else b""
     if stages_in(order) or stages_out(order):
         data["order.json"] = msgspec.json.encode(paper.Paper.of(order, links))
-    made = Secret.from_dict(
-        {
-            "metadata": {"name": order.name, "namespace": namespace, "labels": _labels(order, shape)},
-            "type": "Opaque",
-            "immutable": True,
-            "data": {name: base64.b64encode(body).decode() for name, body in data.items()},
-        }
-    )
-    return cast(Secret, made)
+    return pods.secret(order.name, namespace, _marks(order, shape), data)
 
 
 def job(order: services.RunOrder, namespace: str, shape: Shape, owner: Secret) -> Job:
-    marks = _labels(order, shape)
+    marked = _marks(order, shape)
     made = Job.from_dict(
         {
             "metadata": {
                 "name": order.name,
                 "namespace": namespace,
-                "labels": marks,
+                "labels": marked,
                 "ownerReferences": [
                     {
                         "apiVersion": "v1",
@@ -127,7 +90,7 @@ def job(order: services.RunOrder, namespace: str, shape: Shape, owner: Secret) -
                     "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
                 },
                 "template": {
-                    "metadata": {"labels": marks},
+                    "metadata": {"labels": marked},
                     "spec": _pod(order, shape),
                 },
             },
@@ -136,79 +99,48 @@ def job(order: services.RunOrder, namespace: str, shape: Shape, owner: Secret) -
     return cast(Job, made)
 
 
-def _labels(order: services.RunOrder, shape: Shape) -> dict[str, str]:
-    given = {name: labels.value(text) for name, text in order.service.labels.items()}
-    ours = {labels.JOB: order.name, labels.OSCAR_SERVICE: order.service.name, **labels.of_cluster(shape.cluster)}
-    if order.service.owner:
-        ours[labels.JOB_OWNER] = labels.value(order.service.owner)
-    return given | ours
+def _marks(order: services.RunOrder, shape: Shape) -> dict[str, str]:
+    return pods.marks(order, shape, **{labels.JOB: order.name})
 
 
 def _pod(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
-    service = order.service
     staged = []
     if stages_in(order):
         staged.append(_stager(STAGE_IN, "in", order, shape))
     if stages_out(order):
         staged.append({**_stager(STAGE_OUT, "out", order, shape), "restartPolicy": "Always"})
-    chosen = {
-        "priorityClassName": shape.priority_class,
-        "nodeSelector": dict(shape.node_selector),
-        "tolerations": [dict(one) for one in shape.tolerations],
-        "imagePullSecrets": [{"name": name} for name in service.image_pull_secrets],
-        "initContainers": staged,
-    }
-    return {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": shape.carry_within if stages_out(order) else 5,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": shape.user,
-            "runAsGroup": shape.user,
-            "fsGroup": shape.user,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [_script(order)],
-        "volumes": _volumes(order),
-        **{name: value for name, value in chosen.items() if value},
-    }
+    return pods.body(
+        order,
+        shape,
+        restartPolicy="Never",
+        terminationGracePeriodSeconds=shape.carry_within if stages_out(order) else _GRACE,
+        containers=[_script(order)],
+        volumes=_volumes(order),
+        **({"initContainers": staged} if staged else {}),
+    )
 
 
 def _script(order: services.RunOrder) -> dict[str, Any]:
-    service = order.service
-    limits = {"cpu": f"{order.cpu}m", "memory": str(order.memory)}
-    if service.enable_gpu:
-        limits["nvidia.com/gpu"] = "1"
-    mounts = [
-        {"name": "work", "mountPath": _PLACES.job},
-        {"name": "output", "mountPath": _PLACES.output},
-        {"name": "call", "mountPath": _CALL, "readOnly": True},
-        {"name": "config", "mountPath": _PLACES.config, "readOnly": True},
-    ]
+    mounts = pods.mounts()
     if not stages_in(order):
-        mounts.append({"name": "input", "mountPath": _PLACES.input, "readOnly": True})
-    if service.mount.path:
-        mounts.append({"name": "mount", "mountPath": f"/mnt/{service.mount.path}"})
+        mounts.append({"name": "input", "mountPath": PLACES.input, "readOnly": True})
+    if order.service.mount.path:
+        mounts.append({"name": "mount", "mountPath": f"/mnt/{order.service.mount.path}"})
     return {
         "name": SCRIPT,
-        "image": service.image,
+        "image": order.service.image,
         "command": ["/bin/sh", "-c", _COMMAND],
-        "workingDir": _PLACES.job,
-        "resources": {"limits": limits, "requests": limits},
-        "securityContext": _RESTRICTED,
+        "workingDir": PLACES.job,
+        "resources": pods.resources(order),
+        "securityContext": pods.RESTRICTED,
         "volumeMounts": mounts,
     }
 
 
-_RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-
-
 def _stager(name: str, way: str, order: services.RunOrder, shape: Shape) -> dict[str, Any]:
     mounts = [
-        {"name": "work", "mountPath": _PLACES.job},
-        {"name": "output", "mountPath": _PLACES.output},
+        {"name": "work", "mountPath": PLACES.job},
+        {"name": "output", "mountPath": PLACES.output},
         {"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True},
     ]
     if order.service.mount.path:
@@ -218,29 +150,19 @@ def _stager(name: str, way: str, order: services.RunOrder, shape: Shape) -> dict
         "image": shape.stager_image,
         "command": ["python3", "-m", "hansa.drivers.kubernetes.stager", way],
         "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}},
-        "securityContext": {**_RESTRICTED, "readOnlyRootFilesystem": True},
+        "securityContext": {**pods.RESTRICTED, "readOnlyRootFilesystem": True},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
 
 
 def _volumes(order: services.RunOrder) -> list[dict[str, Any]]:
-    def secret_volume(name: str, keys: Mapping[str, str]) -> dict[str, Any]:
-        items = [{"key": key, "path": path} for key, path in keys.items()]
-        return {"name": name, "secret": {"secretName": order.name, "items": items, "defaultMode": 0o444}}
-
-    config = {"function_config.yaml": "function_config.yaml", "script.sh": "script.sh"}
-    volumes: list[dict[str, Any]] = [
-        {"name": "work", "emptyDir": {}},
-        {"name": "output", "emptyDir": {}},
-        secret_volume("call", {"call": "call"}),
-        secret_volume("config", config),
-    ]
+    found = pods.volumes(order.name)
     if not stages_in(order):
-        given = events.interpret(order.event)
-        volumes.append(secret_volume("input", {"input": environment.input_name(given)}))
+        name = environment.input_name(events.interpret(order.event))
+        found.append(pods.secret_volume("input", order.name, {"input": name}))
     if stages_in(order) or stages_out(order):
-        volumes.append(secret_volume("order", {"order.json": "order.json"}))
+        found.append(pods.secret_volume("order", order.name, {"order.json": "order.json"}))
     if order.service.mount.path:
-        volumes.append({"name": "mount", "emptyDir": {}})
-    return volumes
+        found.append({"name": "mount", "emptyDir": {}})
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from hansa import services
-from hansa.drivers.kubernetes import manifests
+from hansa.drivers.kubernetes import manifests, pods
 from hansa.drivers.kubernetes.stager.paper import Told
 from hansa.drivers.runs import words
 
@@ -55,7 +55,7 @@ def progress(order: services.RunOrder, job: Any, pod: Any | None) -> Progress:
         return Ended(_outcome(order, finished, pod), _name(pod))
     if pod is None:
         return Waits("it waits for Kubernetes to make its pod")
-    script = _state(pod, manifests.SCRIPT)
+    script = _state(pod, pods.SCRIPT)
     if script is not None and script.running is not None:
         return Runs(script.running.startedAt.timestamp() if script.running.startedAt else None)
     if script is None or script.terminated is None:
@@ -88,7 +88,7 @@ def _waits(order: services.RunOrder, pod: Any) -> Waits | Runs:
 
 def _outcome(order: services.RunOrder, finished: tuple[bool, str, str], pod: Any | None) -> services.Outcome:
     succeeded, reason, message = finished
-    script = _state(pod, manifests.SCRIPT)
+    script = _state(pod, pods.SCRIPT)
     ended = script.terminated if script is not None else None
     code = ended.exitCode if ended is not None else None
     spent = _cpu_seconds(ended.message or "") if ended is not None else 0.0

@@ -5,10 +5,7 @@ written into the worker's folder, and the script is let go.
 """
 
 import asyncio
-import base64
-import io
 import secrets
-import zipfile
 
 from hansa import services
 from hansa.drivers.local import endings
@@ -16,16 +13,8 @@ from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.launch import Exit, Launch
 from hansa.drivers.local.runtime import Process, follow, put_down
 from hansa.drivers.local.workdir import Workdir
-from hansa.drivers.runs.left_files import left_files
-from hansa.kernel import errors, quantities
-
-_LARGEST_REPLY = 64 * 2**20
-
-
-class ReplyTooLarge(errors.TooLarge):
-    """What the script left is too large for an answer."""
-
-    code = "run.reply-too-large"
+from hansa.drivers.runs import reply
+from hansa.kernel import errors
 
 
 class Worker:
@@ -54,7 +43,7 @@ class Worker:
 
     async def answer(self, order: services.RunOrder, seconds: float) -> services.Reply:
         """The one call it was made for. Cancelled, or when the time is over, the script is ended."""
-        printed = _Head(_LARGEST_REPLY)
+        printed = _Head(reply.LARGEST)
         try:
             async with asyncio.timeout(seconds):
                 return await self._answer(order, printed)
@@ -80,7 +69,7 @@ class Worker:
             if not endings.succeeded(exit):
                 return services.Reply(printed.text, exit.code, endings.in_words(exit, self._launch))
             await staging.carry()
-        result = await asyncio.to_thread(_result, self._workdir)
+        result = await asyncio.to_thread(reply.of_files, self._workdir.output, self._workdir.owner)
         return services.Reply(printed.text if result is None else result, exit.code, "")
 
 
@@ -101,32 +90,3 @@ class _Head:
 
 def _unheard(level: str, text: str) -> None:
     """A synchronous call has no log: what goes wrong is in its answer."""
-
-
-def _result(workdir: Workdir) -> bytes | None:
-    """What the script left, as OSCAR's clients expect it: one file in base64, several as a zip in base64."""
-    first: tuple[str, bytes] | None = None
-    packed: zipfile.ZipFile | None = None
-    buffer = io.BytesIO()
-    total = 0
-    for file in left_files(workdir.output, workdir.owner):
-        total += file.size
-        if total > _LARGEST_REPLY:
-            raise ReplyTooLarge(
-                f"the script left more than {quantities.show_size(_LARGEST_REPLY)}",
-                hint="give the service an output bucket for large results",
-            )
-        content = file.path.read_bytes()
-        if first is None:
-            first = file.relative, content
-            continue
-        if packed is None:
-            packed = zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED)
-            packed.writestr(*first)
-        packed.writestr(file.relative, content)
-    if first is None:
-        return None
-    if packed is None:
-        return base64.b64encode(first[1])
-    packed.close()
-    return base64.b64encode(buffer.getvalue())

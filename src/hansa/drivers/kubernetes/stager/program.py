@@ -67,7 +67,7 @@ def open_store(kind: str, config: Mapping[str, Any]) -> ObjectStore:
 
 class Stager:
     def __init__(self, told: Paper) -> None:
-        self._paper = told
+        self.paper = told
         self._threshold = _LEVELS.get(str(told.service.get("log_level", "INFO")).upper(), 20)
 
     def say(self, level: str, text: str) -> None:
@@ -107,23 +107,23 @@ class Stager:
 
     def _stores(self, event: bytes) -> OrderStores:
         own: Any = NoOwnStore()
-        return OrderStores(own, open_store, self._paper.order(event))
+        return OrderStores(own, open_store, self.paper.order(event))
 
     def _staging(self, event: bytes, stores: OrderStores) -> Staging:
-        return Staging(self._paper.order(event), PodFolders(), stores, self.say, self._paper.patience)
+        return Staging(self.paper.order(event), PodFolders(), stores, self.say, self.paper.patience)
 
     async def _event(self) -> bytes:
-        if not self._paper.event_url:
-            return self._paper.event
+        if not self.paper.event_url:
+            return self.paper.event
         async with httpx.AsyncClient(timeout=60) as http:
-            answer = await http.get(self._paper.event_url)
+            answer = await http.get(self.paper.event_url)
             return answer.raise_for_status().content
 
     async def _end(self, over: threading.Event) -> str:
         """The script's exit code, or "" if it was ended before it could say."""
         while True:
             last = over.is_set()  # looked at first: what was written before is seen
-            if said := _text(paper.END).strip():
+            if said := text(paper.END).strip():
                 return said
             if last:
                 return ""
@@ -131,18 +131,18 @@ class Stager:
 
     async def _allowed(self) -> bool:
         """Decided by the manager, once; whoever waits in vain is ended by the pod's own limit."""
-        if not self._paper.gate_url:
+        if not self.paper.gate_url:
             return True
         async with httpx.AsyncClient(timeout=_GATE_TIMEOUT) as http:
             while True:
                 with contextlib.suppress(httpx.HTTPError):
-                    answer = await http.get(self._paper.gate_url)
+                    answer = await http.get(self.paper.gate_url)
                     if answer.status_code == httpx.codes.OK:
                         return answer.content == paper.YES
                 await asyncio.sleep(_ASK_EVERY)
 
 
-def _text(path: str) -> str:
+def text(path: str) -> str:
     """Empty if there is no such file."""
     try:
         return Path(path).read_text()
@@ -151,7 +151,7 @@ def _text(path: str) -> str:
 
 
 async def carried(stager: Stager, over: threading.Event) -> Told:
-    if kept := _text(paper.STAGED):
+    if kept := text(paper.STAGED):
         told = msgspec.json.decode(kept, type=Told)
     else:
         told = await stager.carry(over)
@@ -168,6 +168,11 @@ def _write(path: str, told: Told) -> None:
 def main(way: str, over: threading.Event) -> int:
     """`over` is set when Kubernetes wants it to end."""
     stager = Stager(msgspec.json.decode(Path(paper.ORDER_FOLDER, "order.json").read_bytes(), type=Paper))
+    if way == "serve":
+        from hansa.drivers.kubernetes.stager import worker  # noqa: PLC0415 - the other ways do without
+
+        worker.serve(worker.Worker(stager.paper), text(f"{paper.ORDER_FOLDER}/token"), over)
+        return 0
     told = asyncio.run(stager.bring() if way == "in" else carried(stager, over))
     _write("/dev/termination-log", told)
     return 1 if told.error else 0

@@ -1,0 +1,163 @@
+"""How do long-lived services run in Kubernetes? As Deployments, which do the work; we say what should be and see how it
+is. The `ExposedHost` port. Calls go straight to a ready pod, so the manager has to reach the pods' network.
+"""
+
+import asyncio
+import itertools
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.core_v1 import Secret, Service
+
+from hansa import services
+from hansa.drivers.kubernetes import exposing, labels, standing
+from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.log_tails import LogTails
+from hansa.drivers.kubernetes.namespaces import Namespaces
+from hansa.drivers.kubernetes.pods import Shape
+from hansa.kernel import errors
+
+_CONNECT_WITHIN = 5.0
+_SECRETS_KEPT = 2  # definitions: pods of the former one may still have to be started again
+
+
+class NoReadyPod(errors.Temporary):
+    """No pod of the exposed service is ready now."""
+
+    code = "kubernetes.no-ready-pod"
+
+
+@dataclass(slots=True)
+class _Wanted:
+    order: services.RunOrder
+    namespace: str
+    running: bool
+    restarted: str = ""
+    shown: str = ""
+    since: float | None = None
+
+
+class KubernetesExposedHost:
+    def __init__(
+        self,
+        connection: Connection,
+        board: Board,
+        namespaces: Namespaces,
+        shape: Shape,
+        *,
+        default_namespace: str,
+    ) -> None:
+        self._api = connection
+        self._board = board
+        self._namespaces = namespaces
+        self._shape = shape
+        self._default_namespace = default_namespace
+        self._tails = LogTails(connection.client)
+        self._wanted: dict[str, _Wanted] = {}
+        self._turns = itertools.count()
+        board.on_exposed = self._looked_at
+
+    async def close(self) -> None:
+        await self._tails.close()
+
+    async def apply(self, order: services.RunOrder, *, running: bool) -> None:
+        name = order.service.name
+        namespace = order.service.namespace or self._default_namespace
+        former = self._wanted.get(name)
+        wanted = _Wanted(order, namespace, running, former.restarted if former else "")
+        await self._namespaces.ensure(namespace)
+        for secret in exposing.secrets(order, namespace, self._shape):
+            await self._api.create(secret)
+        await self._put(wanted)
+        await self._api.apply(exposing.service(order, namespace, self._shape))
+        self._wanted[name] = wanted
+        await self._clear(name, namespace, keep=_SECRETS_KEPT)
+        for pod in self._board.pods_of(name):
+            self._tails.look(name, pod)
+
+    async def restart(self, name: str) -> None:
+        wanted = self._wanted.get(name)
+        if wanted is not None and wanted.running:
+            wanted.restarted = f"{time.time():.3f}"
+            await self._put(wanted)
+
+    async def remove(self, name: str) -> None:
+        wanted = self._wanted.pop(name, None)
+        if wanted is not None:
+            await self._api.delete(Deployment, exposing.name_of(name), wanted.namespace)
+            await self._api.delete(Service, f"{name}-svc", wanted.namespace)
+            await self._clear(name, wanted.namespace, keep=0)
+        await self._tails.forget(name)
+
+    def deployment(self, name: str) -> services.Deployment | None:
+        wanted = self._wanted.get(name)
+        if wanted is None:
+            return None
+        seen = self._board.deployment(wanted.namespace, exposing.name_of(name))
+        found = self._board.pods_of(name)
+        judged = standing.judged(wanted.running, exposing.count(wanted.order), seen, found)
+        if judged.state != wanted.shown:
+            wanted.shown, wanted.since = judged.state, time.time()
+        return replace(judged, since=wanted.since)
+
+    def log(self, name: str, tail: int) -> Sequence[services.LogLine]:
+        return self._tails.last(name, tail) if name in self._wanted else ()
+
+    async def connect(self, name: str) -> socket.socket:
+        wanted = self._wanted.get(name)
+        ready = [pod for pod in self._board.pods_of(name) if standing.is_ready(pod)] if wanted else []
+        if wanted is None or not wanted.running or not ready:
+            raise NoReadyPod(f"no instance of service {name} is ready", hint="its status says why")
+        turn = next(self._turns)
+        for step in range(len(ready)):
+            address = (ready[(turn + step) % len(ready)].status.podIP, wanted.order.service.expose.port)
+            try:
+                return await _connected(address)
+            except OSError:
+                continue  # it ended a moment ago
+        raise NoReadyPod(
+            f"the instances of service {name} are ready, and cannot be reached from here",
+            hint="the manager has to reach the network of pods: run it in the cluster, or give it a route",
+        )
+
+    async def _put(self, wanted: _Wanted) -> None:
+        await self._api.apply(
+            exposing.deployment(
+                wanted.order, wanted.namespace, self._shape, running=wanted.running, restarted=wanted.restarted
+            )
+        )
+
+    async def _clear(self, name: str, namespace: str, *, keep: int) -> None:
+        """Secrets of former definitions."""
+        marked = {labels.EXPOSED: name, **labels.of_cluster(self._shape.cluster)}
+        found = await self._api.list(Secret, namespace, marked)
+        by_digest: dict[str, list[str]] = {}
+        for one in sorted(found, key=lambda one: one.metadata.creationTimestamp, reverse=True):
+            by_digest.setdefault(one.metadata.name.rpartition("-")[2], []).append(one.metadata.name)
+        current = exposing.digest(self._wanted[name].order, self._shape) if name in self._wanted else ""
+        others = [digest for digest in by_digest if digest != current]
+        for digest in others[max(keep - 1, 0) :] if keep else by_digest:
+            for old in by_digest[digest]:
+                await self._api.delete(Secret, old, namespace)
+
+    def _looked_at(self, name: str) -> None:
+        if name in self._wanted:
+            self.deployment(name)  # notes since when it is what it is
+            for pod in self._board.pods_of(name):
+                self._tails.look(name, pod)
+
+
+async def _connected(address: tuple[str, int]) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
+    made.setblocking(False)
+    try:
+        async with asyncio.timeout(_CONNECT_WITHIN):
+            await asyncio.get_running_loop().sock_connect(made, address)
+    except BaseException:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,122 @@
+"""What do all our pods have in common? Who they run as, what they may do, where a script finds its files. Pure."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lightkube.resources.core_v1 import Secret
+
+from hansa import services
+from hansa.drivers.kubernetes import labels
+from hansa.drivers.runs import environment
+
+PLACES = environment.Places(job="/job", config="/oscar/config")
+CALL = "/hansa/call"
+SCRIPT = "script"  # the container of the user's image
+RESTRICTED: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_CONFIG = {"function_config.yaml": "function_config.yaml", "script.sh": "script.sh"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How pods of this cluster are made."""
+
+    cluster: str
+    stager_image: str
+    user: int = 10001
+    """Scripts run as this user: never as root."""
+    node: str = "kubernetes"
+    """What scripts see as RESOURCE_ID."""
+    keep: int = 86_400
+    """Seconds after which Kubernetes removes an ended Job that nobody discarded."""
+    start_within: int = 3600
+    """Seconds a job may wait for a node and its image."""
+    carry_within: int = 3600
+    """Seconds the outputs may take."""
+    priority_class: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+
+
+def marks(order: services.RunOrder, shape: Shape, **ours: str) -> dict[str, str]:
+    """The service's own labels, and over them those by which everybody finds it."""
+    given = {name: labels.value(text) for name, text in order.service.labels.items()}
+    own = {labels.OSCAR_SERVICE: order.service.name, **labels.of_cluster(shape.cluster), **ours}
+    if order.service.owner:
+        own[labels.JOB_OWNER] = labels.value(order.service.owner)
+    return given | own
+
+
+def secret(name: str, namespace: str, marked: Mapping[str, str], data: Mapping[str, bytes]) -> Secret:
+    made = Secret.from_dict(
+        {
+            "metadata": {"name": name, "namespace": namespace, "labels": dict(marked)},
+            "type": "Opaque",
+            "immutable": True,
+            "data": {key: base64.b64encode(body).decode() for key, body in data.items()},
+        }
+    )
+    return cast(Secret, made)
+
+
+def call(order: services.RunOrder, variables: Mapping[str, str]) -> dict[str, bytes]:
+    """What a script's first shell reads, and what stands in its folder of configuration."""
+    return {
+        "call": environment.call_file(variables)[1].encode(),
+        "script.sh": order.service.script.encode(),
+        "function_config.yaml": environment.definition_text(order.service).encode(),
+    }
+
+
+def volumes(secret_name: str) -> list[dict[str, Any]]:
+    return [
+        {"name": "work", "emptyDir": {}},
+        {"name": "output", "emptyDir": {}},
+        secret_volume("call", secret_name, {"call": "call"}),
+        secret_volume("config", secret_name, _CONFIG),
+    ]
+
+
+def mounts() -> list[dict[str, Any]]:
+    return [
+        {"name": "work", "mountPath": PLACES.job},
+        {"name": "output", "mountPath": PLACES.output},
+        {"name": "call", "mountPath": CALL, "readOnly": True},
+        {"name": "config", "mountPath": PLACES.config, "readOnly": True},
+    ]
+
+
+def secret_volume(name: str, secret_name: str, keys: Mapping[str, str]) -> dict[str, Any]:
+    items = [{"key": key, "path": path} for key, path in keys.items()]
+    return {"name": name, "secret": {"secretName": secret_name, "items": items, "defaultMode": 0o444}}
+
+
+def resources(order: services.RunOrder) -> dict[str, Any]:
+    limits = {"cpu": f"{order.cpu}m", "memory": str(order.memory)}
+    if order.service.enable_gpu:
+        limits["nvidia.com/gpu"] = "1"
+    return {"limits": limits, "requests": limits}
+
+
+def body(order: services.RunOrder, shape: Shape, **parts: Any) -> dict[str, Any]:
+    """A pod's specification; `parts` are what is particular to it."""
+    chosen = {
+        "priorityClassName": shape.priority_class,
+        "nodeSelector": dict(shape.node_selector),
+        "tolerations": [dict(one) for one in shape.tolerations],
+        "imagePullSecrets": [{"name": name} for name in order.service.image_pull_secrets],
+    }
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": shape.user,
+            "runAsGroup": shape.user,
+            "fsGroup": shape.user,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        **{name: value for name, value in chosen.items() if value},
+        **parts,
+    }

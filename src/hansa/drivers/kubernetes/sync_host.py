@@ -1,0 +1,293 @@
+"""How is `/run` answered in Kubernetes? By a worker pod that stands ready, else by one made for the call and kept for
+the next. The `SyncHost` port.
+
+A call to a worker that is there costs the API server nothing. `max_scale` bounds how many calls of a service run at
+once, calls beyond wait in order; workers that nobody called for a while go, down to `min_scale`.
+"""
+
+import asyncio
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+import msgspec
+import structlog
+from lightkube.resources.core_v1 import Secret
+
+from hansa import services
+from hansa.drivers.kubernetes import manifests, standing, workers
+from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.errors import ApiUnreachable
+from hansa.drivers.kubernetes.job_host import StoreOf
+from hansa.drivers.kubernetes.namespaces import Namespaces
+from hansa.drivers.kubernetes.pods import Shape
+from hansa.drivers.kubernetes.stager import calls
+from hansa.drivers.runs import words
+from hansa.kernel.errors import HansaError
+
+_log = structlog.get_logger("hansa.kubernetes")
+_IDLE = 60.0  # seconds after which a worker that nobody calls goes
+_LOOK_EVERY = 5.0
+_LONGEST_CALL = 86_400.0
+_BEYOND = 5.0  # seconds we wait for an answer longer than the script may take
+
+
+@dataclass(slots=True)
+class _Worker:
+    name: str
+    namespace: str
+    digest: str
+    token: str
+    idle_since: float = 0.0
+
+
+@dataclass(slots=True)
+class _Pool:
+    wanted: services.RunOrder | None = None
+    idle: deque[_Worker] = field(default_factory=deque)
+    busy: int = 0
+    warming: int = 0
+    free: asyncio.Condition = field(default_factory=asyncio.Condition)
+    returned: asyncio.Event = field(default_factory=asyncio.Event)  # a worker came back
+
+    @property
+    def least(self) -> int:
+        return self.wanted.service.synchronous.min_scale if self.wanted is not None else 0
+
+
+class KubernetesSyncHost:
+    def __init__(
+        self,
+        connection: Connection,
+        board: Board,
+        namespaces: Namespaces,
+        shape: Shape,
+        *,
+        default_namespace: str,
+        store_of: StoreOf,
+        idle: float = _IDLE,
+    ) -> None:
+        self._api = connection
+        self._board = board
+        self._namespaces = namespaces
+        self._shape = shape
+        self._default_namespace = default_namespace
+        self._store_of = store_of
+        self._idle = idle
+        self._pools: dict[str, _Pool] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._http = httpx.AsyncClient(trust_env=False, timeout=_LONGEST_CALL)  # each call brings its own limit, too
+        self._start(self._tidy(), "tidy workers")
+
+    async def close(self) -> None:
+        """Workers go with us: whoever comes next makes its own."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for pool in self._pools.values():
+            while pool.idle:
+                await self._throw_away(pool.idle.pop())
+        await self._http.aclose()
+
+    async def invoke(self, order: services.RunOrder) -> services.Reply:
+        end = time.monotonic() + order.seconds
+        whole = await self._with_keys(order)
+        pool = self._pools.setdefault(order.service.name, _Pool())
+        async with self._slot(pool, order, end):
+            worker = await self._worker(pool, whole, end)
+            spoilt = True
+            try:
+                answer = await self._ask(worker, order, end - time.monotonic())
+                spoilt = answer.spoilt
+                return services.Reply(answer.body, answer.exit_code, answer.reason)
+            except (httpx.HTTPError, TimeoutError, msgspec.DecodeError) as error:
+                reason = f"the worker did not answer: {type(error).__name__}"
+                return services.Reply(b"", None, words.time_limit(order.seconds) if _is_late(end) else reason)
+            finally:
+                if spoilt:
+                    self._start(self._throw_away(worker), f"clear {worker.name}")
+                else:
+                    self._keep(pool, worker)
+
+    async def settle(self, wanted: Mapping[str, services.RunOrder]) -> None:
+        """Returns before the workers are warm."""
+        for service in {*self._pools, *wanted}:
+            pool = self._pools.setdefault(service, _Pool())
+            asked = wanted.get(service)
+            pool.wanted = await self._with_keys(asked) if asked is not None else None
+            self._drop_strangers(pool)
+        for service, pool in list(self._pools.items()):
+            self._warm(service, pool)
+
+    @asynccontextmanager
+    async def _slot(self, pool: _Pool, order: services.RunOrder, end: float) -> AsyncIterator[None]:
+        most = order.service.synchronous.max_scale
+        try:
+            async with asyncio.timeout(end - time.monotonic()), pool.free:
+                await pool.free.wait_for(lambda: not most or pool.busy < most)
+                pool.busy += 1
+        except TimeoutError:
+            raise _no_worker(order, "all workers the service may have are busy") from None
+        try:
+            yield
+        finally:
+            pool.busy -= 1
+            self._start(_tell(pool.free), "next call")
+
+    async def _worker(self, pool: _Pool, order: services.RunOrder, end: float) -> _Worker:
+        """One that stands ready, or a new one; or one that becomes free while the new one is still being made."""
+        mark = workers.digest(order, self._shape)
+        if (found := self._ready(pool, mark)) is not None:
+            return found
+        making = asyncio.create_task(self._made(order, mark, end), name=f"make a worker of {order.service.name}")
+        try:
+            while not making.done():
+                pool.returned.clear()
+                waiting = asyncio.ensure_future(pool.returned.wait())
+                await asyncio.wait({making, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+                if not making.done() and (found := self._ready(pool, mark)) is not None:
+                    return found
+            return making.result()
+        finally:
+            making.cancel()
+            await asyncio.wait({making})
+
+    def _ready(self, pool: _Pool, mark: str) -> _Worker | None:
+        for worker in [one for one in pool.idle if one.digest == mark]:
+            pool.idle.remove(worker)
+            pod = self._board.worker(worker.name)
+            if pod is not None and standing.is_ready(pod):
+                return worker
+            self._start(self._throw_away(worker), f"clear {worker.name}")
+        return None
+
+    async def _made(self, order: services.RunOrder, mark: str, end: float) -> _Worker:
+        name = f"{order.service.name}-run-{secrets.token_hex(6)}"
+        namespace = order.service.namespace or self._default_namespace
+        worker = _Worker(name, namespace, mark, secrets.token_urlsafe(24))
+        try:
+            async with asyncio.timeout(end - time.monotonic()), self._board.watching(name) as news:
+                await self._namespaces.ensure(namespace)
+                asked = workers.secret(order, name, namespace, self._shape, worker.token)
+                owner = await self._api.create(asked)
+                if owner is None:
+                    raise ApiUnreachable(f"there is a Secret {name} already")
+                await self._api.create(workers.pod(order, name, namespace, self._shape, owner))
+                while (pod := self._board.worker(name)) is None or not standing.is_ready(pod):
+                    news.clear()
+                    await news.wait()
+        except TimeoutError:
+            pod = self._board.worker(name)
+            why = standing.waits(pod) if pod is not None else ""
+            self._start(self._throw_away(worker), f"clear {name}")
+            raise _no_worker(order, why or "none became ready in time") from None
+        except BaseException:
+            self._start(self._throw_away(worker), f"clear {name}")
+            raise
+        return worker
+
+    def _keep(self, pool: _Pool, worker: _Worker) -> None:
+        worker.idle_since = time.monotonic()
+        pool.idle.append(worker)
+        pool.returned.set()
+
+    async def _ask(self, worker: _Worker, order: services.RunOrder, seconds: float) -> calls.Answer:
+        pod = self._board.worker(worker.name)
+        assert pod is not None
+        said = calls.Call(
+            name=order.name,
+            event=order.event,
+            variables=workers.variables(order, self._shape),
+            seconds=max(seconds, 0.0),
+        )
+        async with asyncio.timeout(seconds + _BEYOND):
+            answer = await self._http.post(
+                f"http://{pod.status.podIP}:{calls.PORT}/",
+                content=msgspec.msgpack.encode(said),
+                headers={"Authorization": f"Bearer {worker.token}"},
+            )
+        answer.raise_for_status()
+        found = msgspec.msgpack.decode(answer.content, type=calls.Answer)
+        late = found.exit_code is None and found.reason == words.time_limit(said.seconds)
+        return msgspec.structs.replace(found, reason=words.time_limit(order.seconds)) if late else found
+
+    async def _throw_away(self, worker: _Worker) -> None:
+        await self._api.delete(Secret, worker.name, worker.namespace)
+
+    async def _with_keys(self, order: services.RunOrder) -> services.RunOrder:
+        own = "minio.default"
+        if not (manifests.stages_out(order) or order.service.input or manifests.stages_in(order)):
+            return order
+        if order.providers.get(own, {}).get("access_key", "") not in ("", "hidden"):
+            return order
+        return replace(order, providers={**order.providers, own: dict(await self._store_of(order))})
+
+    # Keeping some warm, and letting others go.
+
+    def _drop_strangers(self, pool: _Pool) -> None:
+        """Workers of another definition than the one that is wanted."""
+        mark = workers.digest(pool.wanted, self._shape) if pool.wanted is not None else ""
+        for worker in [one for one in pool.idle if one.digest != mark]:
+            pool.idle.remove(worker)
+            self._start(self._throw_away(worker), f"clear {worker.name}")
+
+    def _warm(self, service: str, pool: _Pool) -> None:
+        while pool.wanted is not None and len(pool.idle) + pool.busy + pool.warming < pool.least:
+            pool.warming += 1
+            self._start(self._warmed(service, pool, pool.wanted), f"warm {service}")
+
+    async def _warmed(self, service: str, pool: _Pool, order: services.RunOrder) -> None:
+        try:
+            mark = workers.digest(order, self._shape)
+            worker = await self._made(order, mark, time.monotonic() + 120)
+            self._keep(pool, worker)
+            self._drop_strangers(pool)
+        except HansaError as error:
+            _log.warning("a warm worker did not start", service=service, reason=error.message)
+        finally:
+            pool.warming -= 1
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(min(_LOOK_EVERY, self._idle))
+            for service, pool in list(self._pools.items()):
+                long_ago = time.monotonic() - self._idle
+                while len(pool.idle) + pool.busy > pool.least and pool.idle and pool.idle[0].idle_since < long_ago:
+                    worker = pool.idle.popleft()
+                    self._start(self._throw_away(worker), f"clear {worker.name}")
+                self._warm(service, pool)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(_without_trouble(work), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _without_trouble(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except HansaError as error:
+        _log.warning("a worker was not cared for", reason=error.message)
+
+
+async def _tell(free: asyncio.Condition) -> None:
+    async with free:
+        free.notify_all()
+
+
+def _is_late(end: float) -> bool:
+    return time.monotonic() >= end
+
+
+def _no_worker(order: services.RunOrder, reason: str) -> services.NoWorker:
+    return services.NoWorker(
+        f"no worker of service {order.service.name} became free in time: {reason}",
+        hint="try again, or raise synchronous.max_scale",
+    )

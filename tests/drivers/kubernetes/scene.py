@@ -1,0 +1,115 @@
+"""A job host on a real Kubernetes, with a store that its pods can reach."""
+
+import contextlib
+import secrets
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
+from hansa.drivers.kubernetes.job_host import KubernetesJobHost
+from hansa.drivers.kubernetes.job_logs import KubernetesLogs
+from hansa.drivers.kubernetes.namespaces import Namespaces
+from hansa.drivers.kubernetes.pods import Shape
+from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
+from hansa.drivers.s3 import OpenStore, S3Store
+from hansa.drivers.s3.relay import Relay
+from hansa.services import RunOrder
+from hansa.storage import ObjectStore, StoreAddress
+from real.kubernetes import hansa_image, images
+from real.kubernetes.access import Access
+
+TOOL = "docker.io/library/tool:1"  # what the contracts' `tool:1` means to Kubernetes
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    host: KubernetesJobHost
+    exposed: KubernetesExposedHost
+    sync: KubernetesSyncHost
+    logs: KubernetesLogs
+    board: Board
+    api: Connection
+    store: ObjectStore
+    bucket: str  # of the test
+    namespace: str
+
+
+def bring_images(access: Access) -> None:
+    access.import_image(images.python(TOOL))
+    access.import_image(hansa_image.archive())
+
+
+def reach_pods(access: Access) -> None:
+    """As a manager in the cluster would; the route goes with the cluster's link."""
+    node = str(urlsplit(access.server).hostname)
+    number = node.split(".")[2]
+    route = ["ip", "route", "replace", f"10.244.{number}.0/24", "via", node]
+    subprocess.run(route, check=True, timeout=10, capture_output=True)
+
+
+@contextlib.asynccontextmanager
+async def opened(access: Access, object_store: OpenStore, namespace: str) -> AsyncIterator[Scene]:
+    """A cluster id of its own for each: managers of several clusters may share a Kubernetes, and so may tests."""
+    cluster, bucket = f"c-{secrets.token_hex(5)}", f"test-{secrets.token_hex(8)}"
+    own = f"{bucket}-own"
+    async with contextlib.AsyncExitStack() as undo:
+        store = await undo.enter_async_context(_reachable(access, object_store))
+        await store.create_bucket(bucket)
+        for each in (bucket, own):
+            undo.push_async_callback(store.delete_bucket, each)
+        api = Connection.open(access.kubeconfig)
+        undo.push_async_callback(api.close)
+        board = Board(api.client, cluster)
+        board.start()
+        undo.push_async_callback(board.close)
+        logs = KubernetesLogs(api.client, board, store, own, limit=64 * 1024)
+        keys = {
+            "endpoint": store.address.endpoint,
+            "region": store.address.region,
+            "access_key": object_store.keys.access_key,
+            "secret_key": object_store.keys.secret_key,
+        }
+
+        async def keys_of(order: RunOrder) -> Mapping[str, Any]:
+            return keys
+
+        namespaces, shape = Namespaces(api, cluster), Shape(cluster=cluster, stager_image=hansa_image.NAME)
+        exposed = KubernetesExposedHost(api, board, namespaces, shape, default_namespace=namespace)
+        undo.push_async_callback(exposed.close)
+        sync = KubernetesSyncHost(api, board, namespaces, shape, default_namespace=namespace, store_of=keys_of, idle=30)
+        undo.push_async_callback(sync.close)
+        host = KubernetesJobHost(
+            api,
+            board,
+            logs,
+            namespaces,
+            shape,
+            default_namespace=namespace,
+            store=store,
+            store_of=keys_of,
+            bucket=own,
+            pull_patience=5,
+        )
+        yield Scene(host, exposed, sync, logs, board, api, store, bucket, namespace)
+
+
+@contextlib.asynccontextmanager
+async def _reachable(access: Access, object_store: OpenStore) -> AsyncIterator[ObjectStore]:
+    """Over the machine's end of the cluster's link."""
+    inner = urlsplit(object_store.store.address.endpoint)
+    host = str(urlsplit(access.server).hostname).rpartition(".")[0] + ".1"
+    assert inner.hostname is not None
+    assert inner.port is not None
+    relay = await Relay.open(host, 0, (inner.hostname, inner.port))
+    address = StoreAddress(f"http://{host}:{relay.port}", object_store.store.address.region, verify=True)
+    store = S3Store(address, object_store.keys, reach_at=object_store.store.address.endpoint)
+    try:
+        yield store
+    finally:
+        await store.close()
+        await relay.close()
