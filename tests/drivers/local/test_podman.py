@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts import sync_host as sync_contract
 from contracts.exposed_host import ask, until_state
 from contracts.job_host import JobHostContract
 from contracts.orders import MIB, order
@@ -88,6 +89,10 @@ class TestJobs(JobHostContract):
 
 
 class TestCalls(SyncHostContract):
+    @pytest.fixture(autouse=True)
+    def with_time_for_a_container(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sync_contract, "SHORT", 5.0)
+
     @pytest.fixture
     async def host(self, engine: Engine, admission: resources.Admission) -> AsyncIterator[LocalSyncHost]:
         opened = LocalSyncHost(engine, admission)
