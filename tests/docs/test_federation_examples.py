@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 __all__ = ["running"]
 
 
+@pytest.mark.deep
 def test_star_tree_and_mesh(running: Playground) -> None:
     guide = _SH.findall((ROOT / "docs" / "guides" / "federate-a-service.md").read_text())[0]
     assert "└─ riga/grayify-riga  (in sync)" in run(guide, running)

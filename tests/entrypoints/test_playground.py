@@ -97,6 +97,7 @@ def test_from_start_to_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_killed_it_takes_everything_along_and_starts_again_as_it_was(tmp_path: Path) -> None:
     with playground(tmp_path) as killed:
         first = killed.info()

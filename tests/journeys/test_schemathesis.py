@@ -60,6 +60,7 @@ def run(own: Manager, folder: Path, *options: str, phases: str = EVERYTHING, exa
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.timeout(LIMIT + 60)
 def test_a_user_finds_the_document_true(own: Manager, sign_in_provider: IdentityProvider, tmp_path: Path) -> None:
     run(own, tmp_path, "--header", f"Authorization: Bearer {sign_in_provider.token('alice')}")

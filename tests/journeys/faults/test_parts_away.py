@@ -51,6 +51,7 @@ def assert_says_away(scene: Scene, service: Service) -> None:
     assert scene.admin.get("/health").status_code == 200
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(150)
 def test_postgresql_hangs_then_goes_then_is_back(start_scene: StartScene, server_folder: Path) -> None:
     with serving(server_folder) as server:

@@ -83,7 +83,9 @@ def sever(net: Network, chance: random.Random) -> str:
             return f"nothing passes from {victim} to lubeck"
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.deep] * (at > 1)) for at, seed in enumerate(SEEDS)]
+)
 def test_one_visible_output_and_no_lost_job(islands: Federation, net: Network, service: str, seed: int) -> None:
     chance = random.Random(seed)
     alice = islands.user("alice", "lubeck")
