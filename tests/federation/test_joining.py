@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from hansa.federation import JoinToken, acting, desired, errors, joining, syncing, tokens
+from hansa.federation import Authority, JoinToken, Note, acting, desired, errors, joining, syncing, tokens
 from hansa.identity import Caller, authority
 from hansa.kernel.errors import Forbidden, Invalid
 from hansa.kernel.names import BadName
@@ -214,6 +214,18 @@ async def test_renewals(door: HubDoor) -> None:
     await syncing.learn(door.hub)
     changes = await door.hub.clusters.changes(cluster=first.cluster)
     assert len(changes) == 1  # everyday business leaves no trace among the news
+
+
+async def test_a_renewal_is_signed_by_the_root_that_others_made_active(door: HubDoor) -> None:
+    """The cluster was told by another hub process, which had heard of it before this one."""
+    joined, trust, now = await member(door), door.hub.trust, door.hub.clock.now()
+    former = next(one for one in trust.all if one.state == "active")
+    new = authority.cross_sign(authority.new_root(trust.domain, now=now, seconds=1000), former.root)
+    changed = [Authority(new, "active", now), replace(former, state="retiring", since=now)]
+    assert await trust.authorities.put(changed, Note("", "authority", "by another"), expected=trust.version)
+    assert trust.active.id == former.root.id
+    latest = await renewed(door, joined)
+    assert authority.root_id(authority.presented_in(latest.certificate).serial) == new.id
 
 
 def replace_name(said: Join, name: str) -> Join:

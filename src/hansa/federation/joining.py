@@ -140,9 +140,22 @@ async def approve(hub: Hub, caller: Caller, cluster: str) -> Known:
 
 
 async def renew(hub: Hub, shown: authority.Presented, said: Renew) -> Joined:
-    """A new certificate for who has one. The one that was shown stays good, for the answer may get lost."""
-    issued = _sign(hub, shown.cluster, authority.public_key(said.request), shown.life)
+    """A new certificate for who has one. The one that was shown stays good, for the answer may get lost.
 
+    Another hub process may have told the cluster to renew because another root signs now, and this one may not have
+    heard of it yet. So the roots are read after the write: whatever changes later, the cluster is told later."""
+    key = authority.public_key(said.request)
+    for _ in range(_TRIES):
+        signer = hub.trust.active.id
+        issued = _sign(hub, shown.cluster, key, shown.life)
+        known = await _also_shows(hub, shown, issued)
+        await hub.trust.learn()
+        if hub.trust.active.id == signer:
+            return _answer(hub, known, issued)
+    raise ChangedMeanwhile("the hub's roots of trust are being changed", hint="try again")
+
+
+async def _also_shows(hub: Hub, shown: authority.Presented, issued: authority.Issued) -> Known:
     def decide(record: ClusterRecord) -> tuple[ClusterRecord, str, str]:
         if shown.serial not in record.serials:
             raise NotAMember(
@@ -152,7 +165,7 @@ async def renew(hub: Hub, shown: authority.Presented, said: Renew) -> Joined:
         serials = kept(record.serials, shown.serial, issued.serial)
         return replace(record, serials=serials, certificate_until=issued.until), "", ""
 
-    return _answer(hub, await acting.change(hub, shown.cluster, decide), issued)
+    return await acting.change(hub, shown.cluster, decide)
 
 
 def kept(serials: tuple[str, ...], shown: str, new: str) -> tuple[str, ...]:

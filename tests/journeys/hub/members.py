@@ -89,6 +89,7 @@ class Sea:
             "federation": {
                 "topology": "star",
                 "delegation": "static",
+                "rescheduler_threshold": 2,
                 "members": [{"type": "oscar", "cluster_id": "visby", "service_name": name}],
             },
             **more,
