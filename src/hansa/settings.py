@@ -29,6 +29,7 @@ from pydantic import (
 from hansa.kernel import errors, quantities
 from hansa.kernel.hub import HubSettings, MembershipSettings
 from hansa.kernel.issuer import IssuerSettings
+from hansa.kernel.kubernetes import KubernetesSettings
 
 # Variables the command line reads for itself; they are no settings of a server.
 _CLIENT_VARIABLES = frozenset(
@@ -269,6 +270,8 @@ class LogSettings(_Group):
 class Settings(_Group):
     role: Literal["manager", "hub", "both"] = "manager"
     """What this process is: one cluster's manager, the hub of a federation, or both in one."""
+    driver: Literal["local", "kubernetes"] = "local"
+    """What runs services and jobs: this machine, or the Kubernetes cluster of the settings `kubernetes`."""
     data: Path = Path("hansa-data")
     """The folder that holds everything this manager must remember."""
 
@@ -286,6 +289,7 @@ class Settings(_Group):
     storage: StorageSettings = StorageSettings()
     oidc: OidcSettings = OidcSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
     jobs: JobSettings = JobSettings()
     quotas: QuotaSettings = QuotaSettings()
     images: ImageSettings = ImageSettings()
@@ -294,6 +298,12 @@ class Settings(_Group):
     hub: HubSettings = HubSettings()
     membership: MembershipSettings = MembershipSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _with_an_image(self) -> Self:
+        if self.driver == "kubernetes" and not self.kubernetes.image:
+            raise ValueError("driver kubernetes needs kubernetes.image")
+        return self
 
 
 def load(path: Path | None = None, env: Mapping[str, str] | None = None) -> Settings:
@@ -420,4 +430,5 @@ def _explain(error: ValidationError) -> tuple[str, ...]:
         asked = f": did you mean {close[0]}?" if close else ": docs/reference/settings.md lists them all"
         return (f"{name} is not a setting{asked}",)
     told = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    return (f"setting {name}: {_MUST_BE.get(first['type'], told[:1].lower() + told[1:])}",)
+    told = _MUST_BE.get(first["type"], told[:1].lower() + told[1:])
+    return (f"setting {name}: {told}" if name else told,)  # what concerns several has no name of its own

@@ -1,0 +1,55 @@
+"""Settings of a manager whose services and jobs run in Kubernetes."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Toleration(_Group):
+    """A mark of nodes that our pods do not mind, as Kubernetes writes it."""
+
+    key: str = ""
+    """The mark; empty, with the operator Exists, means every one."""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    """Whether the value counts."""
+    value: str = ""
+    """What the mark says."""
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+    """What is not minded; empty means all."""
+
+
+class KubernetesSettings(_Group):
+    kubeconfig: Path | None = None
+    """The file that says where the cluster is and who we are there; empty means the account of our own pod."""
+    context: str = ""
+    """Which context of that file; empty means its current one."""
+    image: str = ""
+    """Hansa's own image, which the nodes can pull: it brings jobs' files in and out. Needed with `kubernetes`."""
+    namespace: str = Field("hansa", pattern=_NAME)
+    """Where the manager keeps what no pod of a user may reach: refresh tokens, keys and its lease."""
+    namespaces: tuple[str, ...] = ()
+    """If given, everything runs in these alone and no rights beyond them are needed: a user's own if it is among them,
+    else the first. They have to be there, and users who share one are kept apart less well."""
+    storage_class: str = ""
+    """The storage class of users' volumes; empty is the cluster's default."""
+    user: int = Field(10001, ge=1, le=2**31 - 1)
+    """Scripts run as this user and group, never as root."""
+    priority_class: str = ""
+    """The priority class of jobs and services; empty is the cluster's default."""
+    node_selector: dict[str, str] = {}
+    """Labels that a node must have for our pods."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Marks of nodes that our pods do not mind."""
+    pending_patience: float = Field(30.0, gt=0)
+    """Seconds a job may wait for a node before it is given to a member that has room, where its service has any."""
+    pull_patience: float = Field(300.0, gt=0)
+    """Seconds a job may wait for its image before it fails."""
+    idle: float = Field(300.0, gt=0)
+    """Seconds a warm worker without calls is kept beyond the least that its service asks for."""
