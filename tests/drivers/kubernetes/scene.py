@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
-from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
 from hansa.drivers.s3 import OpenStore, S3Store
@@ -28,6 +28,7 @@ TOOL = "docker.io/library/tool:1"  # what the contracts' `tool:1` means to Kuber
 
 @dataclass(frozen=True, slots=True)
 class Scene:
+    engine: Engine
     host: KubernetesJobHost
     exposed: KubernetesExposedHost
     sync: KubernetesSyncHost
@@ -78,24 +79,19 @@ async def opened(access: Access, object_store: OpenStore, namespace: str) -> Asy
         async def keys_of(order: RunOrder) -> Mapping[str, Any]:
             return keys
 
-        namespaces, shape = Namespaces(api, cluster), Shape(cluster=cluster, stager_image=hansa_image.NAME)
-        exposed = KubernetesExposedHost(api, board, namespaces, shape, default_namespace=namespace)
-        undo.push_async_callback(exposed.close)
-        sync = KubernetesSyncHost(api, board, namespaces, shape, default_namespace=namespace, store_of=keys_of, idle=30)
-        undo.push_async_callback(sync.close)
-        host = KubernetesJobHost(
-            api,
-            board,
-            logs,
-            namespaces,
-            shape,
+        engine = Engine(
+            api=api,
+            board=board,
+            shape=Shape(cluster=cluster, stager_image=hansa_image.NAME),
             default_namespace=namespace,
-            store=store,
             store_of=keys_of,
-            bucket=own,
-            pull_patience=5,
         )
-        yield Scene(host, exposed, sync, logs, board, api, store, bucket, namespace)
+        exposed = KubernetesExposedHost(engine)
+        undo.push_async_callback(exposed.close)
+        sync = KubernetesSyncHost(engine, idle=30)
+        undo.push_async_callback(sync.close)
+        host = KubernetesJobHost(engine, logs, store=store, bucket=own, pull_patience=5)
+        yield Scene(engine, host, exposed, sync, logs, board, api, store, bucket, namespace)
 
 
 @contextlib.asynccontextmanager

@@ -60,9 +60,7 @@ async def test_another_manager_finds_it_as_it_is(scene: Scene) -> None:
     await scene.exposed.apply(server("hello"), running=True)
     await until_state(scene.exposed, "ready")
     (before,) = scene.board.pods_of("tool")
-    again = KubernetesExposedHost(
-        scene.api, scene.board, scene.exposed._namespaces, scene.exposed._shape, default_namespace=scene.namespace
-    )
+    again = KubernetesExposedHost(scene.engine)
     try:
         await again.apply(server("hello"), running=True)
         await until_state(again, "ready")

@@ -11,7 +11,7 @@ from contracts.job_host import keys_of, log_of
 from contracts.orders import order
 from drivers.kubernetes import scene as scenes
 from drivers.kubernetes.scene import Scene
-from hansa.drivers.kubernetes import manifests
+from hansa.drivers.kubernetes import job_manifest
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.s3 import OpenStore
 from hansa.services import Outcome, RunOrder, StorageIO
@@ -105,7 +105,7 @@ async def test_the_link_is_cut_while_a_job_runs(hurt: Scene, breakable_kubernete
 async def test_the_manager_died_between_secret_and_job(hurt: Scene) -> None:
     job = order("cat /proc/sys/kernel/random/uuid", cpu=100, seconds=60)
     shape = Shape(cluster="whoever", stager_image=hansa_image.NAME)
-    assert await hurt.api.create(manifests.secret(job, hurt.namespace, shape)) is not None
+    assert await hurt.api.create(job_manifest.secret(job, hurt.namespace, shape)) is not None
     outcome = await ended(asyncio.create_task(hurt.host.run(job)))
     assert outcome.succeeded
 

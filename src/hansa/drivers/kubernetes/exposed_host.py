@@ -13,12 +13,9 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Secret, Service
 
 from hansa import services
-from hansa.drivers.kubernetes import exposing, labels, standing
-from hansa.drivers.kubernetes.board import Board
-from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes import exposed_manifest, exposed_standing, labels, pod_status
+from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.log_tails import LogTails
-from hansa.drivers.kubernetes.namespaces import Namespaces
-from hansa.drivers.kubernetes.pods import Shape
 from hansa.kernel import errors
 
 _CONNECT_WITHIN = 5.0
@@ -42,38 +39,28 @@ class _Wanted:
 
 
 class KubernetesExposedHost:
-    def __init__(
-        self,
-        connection: Connection,
-        board: Board,
-        namespaces: Namespaces,
-        shape: Shape,
-        *,
-        default_namespace: str,
-    ) -> None:
-        self._api = connection
-        self._board = board
-        self._namespaces = namespaces
-        self._shape = shape
-        self._default_namespace = default_namespace
-        self._tails = LogTails(connection.client)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._api = engine.api
+        self._board = engine.board
+        self._tails = LogTails(engine.api.client)
         self._wanted: dict[str, _Wanted] = {}
         self._turns = itertools.count()
-        board.on_exposed = self._looked_at
+        engine.board.on_exposed = self._looked_at
 
     async def close(self) -> None:
         await self._tails.close()
 
     async def apply(self, order: services.RunOrder, *, running: bool) -> None:
         name = order.service.name
-        namespace = order.service.namespace or self._default_namespace
+        namespace = self._engine.namespace_of(order)
         former = self._wanted.get(name)
         wanted = _Wanted(order, namespace, running, former.restarted if former else "")
-        await self._namespaces.ensure(namespace)
-        for secret in exposing.secrets(order, namespace, self._shape):
+        await self._engine.ensure_namespace(namespace)
+        for secret in exposed_manifest.secrets(order, namespace, self._engine.shape):
             await self._api.create(secret)
         await self._put(wanted)
-        await self._api.apply(exposing.service(order, namespace, self._shape))
+        await self._api.apply(exposed_manifest.service(order, namespace, self._engine.shape))
         self._wanted[name] = wanted
         await self._clear(name, namespace, keep=_SECRETS_KEPT)
         for pod in self._board.pods_of(name):
@@ -88,7 +75,7 @@ class KubernetesExposedHost:
     async def remove(self, name: str) -> None:
         wanted = self._wanted.pop(name, None)
         if wanted is not None:
-            await self._api.delete(Deployment, exposing.name_of(name), wanted.namespace)
+            await self._api.delete(Deployment, exposed_manifest.name_of(name), wanted.namespace)
             await self._api.delete(Service, f"{name}-svc", wanted.namespace)
             await self._clear(name, wanted.namespace, keep=0)
         await self._tails.forget(name)
@@ -97,9 +84,9 @@ class KubernetesExposedHost:
         wanted = self._wanted.get(name)
         if wanted is None:
             return None
-        seen = self._board.deployment(wanted.namespace, exposing.name_of(name))
+        seen = self._board.deployment(wanted.namespace, exposed_manifest.name_of(name))
         found = self._board.pods_of(name)
-        judged = standing.judged(wanted.running, exposing.count(wanted.order), seen, found)
+        judged = exposed_standing.judged(wanted.running, exposed_manifest.count(wanted.order), seen, found)
         if judged.state != wanted.shown:
             wanted.shown, wanted.since = judged.state, time.time()
         return replace(judged, since=wanted.since)
@@ -109,7 +96,7 @@ class KubernetesExposedHost:
 
     async def connect(self, name: str) -> socket.socket:
         wanted = self._wanted.get(name)
-        ready = [pod for pod in self._board.pods_of(name) if standing.is_ready(pod)] if wanted else []
+        ready = [pod for pod in self._board.pods_of(name) if pod_status.is_ready(pod)] if wanted else []
         if wanted is None or not wanted.running or not ready:
             raise NoReadyPod(f"no instance of service {name} is ready", hint="its status says why")
         turn = next(self._turns)
@@ -126,19 +113,19 @@ class KubernetesExposedHost:
 
     async def _put(self, wanted: _Wanted) -> None:
         await self._api.apply(
-            exposing.deployment(
-                wanted.order, wanted.namespace, self._shape, running=wanted.running, restarted=wanted.restarted
+            exposed_manifest.deployment(
+                wanted.order, wanted.namespace, self._engine.shape, running=wanted.running, restarted=wanted.restarted
             )
         )
 
     async def _clear(self, name: str, namespace: str, *, keep: int) -> None:
         """Secrets of former definitions."""
-        marked = {labels.EXPOSED: name, **labels.of_cluster(self._shape.cluster)}
+        marked = {labels.EXPOSED: name, **labels.of_cluster(self._engine.shape.cluster)}
         found = await self._api.list(Secret, namespace, marked)
         by_digest: dict[str, list[str]] = {}
         for one in sorted(found, key=lambda one: one.metadata.creationTimestamp, reverse=True):
             by_digest.setdefault(one.metadata.name.rpartition("-")[2], []).append(one.metadata.name)
-        current = exposing.digest(self._wanted[name].order, self._shape) if name in self._wanted else ""
+        current = exposed_manifest.digest(self._wanted[name].order, self._engine.shape) if name in self._wanted else ""
         others = [digest for digest in by_digest if digest != current]
         for digest in others[max(keep - 1, 0) :] if keep else by_digest:
             for old in by_digest[digest]:

@@ -40,7 +40,6 @@ class Follow:
         self._quiet = quiet
         self._known: dict[Key, Any] = {}
         self.synced = asyncio.Event()
-        self.trouble = ""
 
     def get(self, key: Key) -> Any | None:
         return self._known.get(key)
@@ -54,7 +53,7 @@ class Follow:
         while True:
             try:
                 version = await self._list()
-                pause, self.trouble = _FIRST_PAUSE, ""
+                pause = _FIRST_PAUSE
                 await self._watch(version)
             except (TimeoutError, StopAsyncIteration):
                 continue  # nothing happened for a while
@@ -63,8 +62,8 @@ class Follow:
                 OSError,
                 ValueError,
             ) as error:  # an API error, 410 among them, is the first of these
-                self.trouble = str(error) or type(error).__name__
-                _log.info("a watch ended; listing again", kind=self._kind.__name__, reason=self.trouble)
+                reason = str(error) or type(error).__name__
+                _log.info("a watch ended; listing again", kind=self._kind.__name__, reason=reason)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
 

@@ -7,9 +7,8 @@ what ends one.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import structlog
@@ -17,13 +16,10 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod, Secret
 
 from hansa import services
-from hansa.drivers.kubernetes import manifests, verdict
-from hansa.drivers.kubernetes.board import Board
-from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes import job_manifest, job_verdict
+from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiUnreachable
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
-from hansa.drivers.kubernetes.namespaces import Namespaces
-from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.stager import paper
 from hansa.kernel import names
 from hansa.kernel.errors import NotFound
@@ -37,41 +33,32 @@ _PULL_PATIENCE = 120.0  # seconds an image may be missing
 _GRACE = 2  # seconds for a script that is ended from outside
 _LINK_SECONDS = 604_800  # as long as a store signs for
 
-StoreOf = Callable[[services.RunOrder], Awaitable[Mapping[str, str]]]
-
 
 class KubernetesJobHost:
-    """Jobs as `batch/v1` Jobs. `store_of` gives the address and keys with which a pod reaches the cluster's store."""
+    """Jobs as `batch/v1` Jobs."""
 
     def __init__(
         self,
-        connection: Connection,
-        board: Board,
+        engine: Engine,
         logs: KubernetesLogs,
-        namespaces: Namespaces,
-        shape: Shape,
         *,
-        default_namespace: str,
         store: ObjectStore,
-        store_of: StoreOf,
         bucket: str,
         pull_patience: float = _PULL_PATIENCE,
     ) -> None:
-        self._api = connection
-        self._board = board
+        """`bucket` is the manager's own, in the cluster's store."""
+        self._engine = engine
+        self._api = engine.api
+        self._board = engine.board
         self._logs = logs
-        self._shape = shape
-        self._default_namespace = default_namespace
         self._store = store
-        self._store_of = store_of
         self._bucket = bucket
         self._pull_patience = pull_patience
-        self._namespaces = namespaces
         self._where: dict[str, str] = {}  # the namespace of every job we follow
 
     async def run(self, order: services.RunOrder) -> services.Outcome:
         names.job(order.name)
-        namespace = order.service.namespace or self._default_namespace
+        namespace = self._engine.namespace_of(order)
         self._where[order.name] = namespace
         async with self._board.watching(order.name) as news:
             await self._board.synced()
@@ -96,7 +83,7 @@ class KubernetesJobHost:
 
     async def _close_gate(self, name: str, pod: Any | None) -> None:
         """One that still waits for a word gets it: Kubernetes does not end it before."""
-        if pod is not None and verdict.may_wait_at_gate(pod):
+        if pod is not None and job_verdict.may_wait_at_gate(pod):
             await self._store.put(self._bucket, _gate(name), paper.NO)
         else:
             await self._store.delete(self._bucket, _gate(name))
@@ -105,17 +92,17 @@ class KubernetesJobHost:
         """The Secret and the Job are there; who was here before may have made one or both."""
         if self._board.job(namespace, order.name) is not None:
             return
-        await self._namespaces.ensure(namespace)
-        whole = await self._with_keys(order)
+        await self._engine.ensure_namespace(namespace)
+        whole = await self._engine.with_keys(order)
         links = await self._links(order)
-        made = await self._api.create(manifests.secret(whole, namespace, self._shape, links))
+        made = await self._api.create(job_manifest.secret(whole, namespace, self._engine.shape, links))
         if made is None:
             made = await self._api.get(Secret, order.name, namespace)
         if made is None:
             raise ApiUnreachable(f"the Secret of job {order.name} was deleted as it was made")
-        await self._api.create(manifests.job(whole, namespace, self._shape, made))
+        await self._api.create(job_manifest.job(whole, namespace, self._engine.shape, made))
 
-    async def _follow(self, order: services.RunOrder, namespace: str, news: asyncio.Event) -> verdict.Ended:
+    async def _follow(self, order: services.RunOrder, namespace: str, news: asyncio.Event) -> job_verdict.Ended:
         began, told_end, decided = time.monotonic(), False, False
         missing_since: float | None = None
         while True:
@@ -124,23 +111,23 @@ class KubernetesJobHost:
             if job is None:
                 missing_since = missing_since or time.monotonic()
                 if time.monotonic() - missing_since > _LOOK_EVERY and await self._is_gone(order.name, namespace):
-                    return verdict.Ended(services.Outcome(False, None, "its Job was deleted in Kubernetes"))
+                    return job_verdict.Ended(services.Outcome(False, None, "its Job was deleted in Kubernetes"))
                 await _heard(news, 1.0)
                 continue
             missing_since, pause = None, _LOOK_EVERY
-            match verdict.progress(order, job, self._board.pod(order.name)):
-                case verdict.Ended() as ended:
+            match job_verdict.progress(order, job, self._board.pod(order.name)):
+                case job_verdict.Ended() as ended:
                     return ended
-                case verdict.Waits(reason, hopeless):
+                case job_verdict.Waits(reason, hopeless):
                     if hopeless or ("image" in reason and time.monotonic() - began > self._pull_patience):
-                        return verdict.Ended(services.Outcome(False, None, reason))
-                case verdict.Runs(since) if since is not None:
+                        return job_verdict.Ended(services.Outcome(False, None, reason))
+                case job_verdict.Runs(since) if since is not None:
                     left = since + order.seconds - time.time()
                     if left <= 0 and not told_end:
                         await self._patiently(lambda: self._end(order.name, namespace))
                         told_end = True
                     pause = min(_LOOK_EVERY, max(left, 0.05))
-                case verdict.Asks():
+                case job_verdict.Asks():
                     if not decided:
                         await self._decide(order)
                         decided = True
@@ -163,23 +150,15 @@ class KubernetesJobHost:
     async def _is_gone(self, name: str, namespace: str) -> bool:
         return await self._patiently(lambda: self._api.get(Job, name, namespace)) is None
 
-    async def _keep_log(self, order: services.RunOrder, ended: verdict.Ended) -> None:
+    async def _keep_log(self, order: services.RunOrder, ended: job_verdict.Ended) -> None:
         outcome = ended.outcome
         said = (
             ("INFO", "the script ended well") if outcome.succeeded else ("ERROR", f"the job failed: {outcome.reason}")
         )
         await self._logs.keep_last(order.name, order.service.log_level, *said)
 
-    async def _with_keys(self, order: services.RunOrder) -> services.RunOrder:
-        if not (manifests.stages_in(order) or manifests.stages_out(order)):
-            return order
-        own = "minio.default"
-        if order.providers.get(own, {}).get("access_key", "") not in ("", "hidden"):
-            return order
-        return replace(order, providers={**order.providers, own: dict(await self._store_of(order))})
-
     async def _links(self, order: services.RunOrder) -> paper.Links:
-        large, gated = len(order.event) > manifests.LARGEST_EVENT, order.may_publish is not None
+        large, gated = len(order.event) > job_manifest.LARGEST_EVENT, order.may_publish is not None
         if not large and not gated:
             return paper.Links()
         await self._store.create_bucket(self._bucket)

@@ -13,13 +13,13 @@ import httpx2
 from lightkube import AsyncClient
 
 from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.runs import log_levels
 from hansa.kernel import clock, quantities
 from hansa.kernel.errors import NotFound
 from hansa.storage import ObjectStore
 
 _READ_WITHIN = 30.0
 _REMEMBERED = 1000
-_LEVELS = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
 
 
 class KubernetesLogs:
@@ -46,10 +46,10 @@ class KubernetesLogs:
         body = text.encode(errors="replace")[: self._limit]
         await self._store.put(self._bucket, _key(name), body if body.endswith(b"\n") or not body else body + b"\n")
 
-    async def keep_last(self, name: str, threshold: str, level: str, text: str) -> None:
+    async def keep_last(self, name: str, wanted: str, level: str, text: str) -> None:
         """What the pod says, and our own word on it if the service's log level lets it through."""
         own = ""
-        if _LEVELS[level] >= _LEVELS.get(threshold.upper(), 20):
+        if log_levels.lets_through(wanted, level):
             own = f"{clock.rfc3339_nanos(time.time())} hansa {level}: {text}\n"
         await self.keep(name, await self._longest(name) + own)
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from lightkube import AsyncClient
 
-from hansa.drivers.kubernetes import pods, standing
+from hansa.drivers.kubernetes import pod_status, pods
 from hansa.services import LogLine
 
 _KEPT = 1000
@@ -28,7 +28,7 @@ class LogTails:
 
     def look(self, service: str, pod: Any) -> None:
         """Follows what a pod prints, if it runs and nobody does."""
-        status = standing.container(pod)
+        status = pod_status.container(pod)
         if status is None or status.state is None:
             return
         if status.state.running is None and status.state.terminated is None:

@@ -1,7 +1,7 @@
 """What do all our pods have in common? Who they run as, what they may do, where a script finds its files. Pure."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,10 +12,8 @@ from hansa.drivers.kubernetes import labels
 from hansa.drivers.runs import environment
 
 PLACES = environment.Places(job="/job", config="/oscar/config")
-CALL = "/hansa/call"
 SCRIPT = "script"  # the container of the user's image
-RESTRICTED: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-_CONFIG = {"function_config.yaml": "function_config.yaml", "script.sh": "script.sh"}
+_RESTRICTED: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,31 +58,36 @@ def secret(name: str, namespace: str, marked: Mapping[str, str], data: Mapping[s
     return cast(Secret, made)
 
 
-def call(order: services.RunOrder, variables: Mapping[str, str]) -> dict[str, bytes]:
-    """What a script's first shell reads, and what stands in its folder of configuration."""
+def config(order: services.RunOrder) -> dict[str, bytes]:
+    """What stands in a script's folder of configuration."""
     return {
-        "call": environment.call_file(variables)[1].encode(),
         "script.sh": order.service.script.encode(),
         "function_config.yaml": environment.definition_text(order.service).encode(),
     }
 
 
-def volumes(secret_name: str) -> list[dict[str, Any]]:
-    return [
-        {"name": "work", "emptyDir": {}},
-        {"name": "output", "emptyDir": {}},
-        secret_volume("call", secret_name, {"call": "call"}),
-        secret_volume("config", secret_name, _CONFIG),
-    ]
+def owned_by(secret: Secret) -> list[dict[str, Any]]:
+    """Whoever deletes the Secret deletes what it owns."""
+    meta = secret.metadata
+    assert meta is not None
+    return [{"apiVersion": "v1", "kind": "Secret", "name": meta.name, "uid": meta.uid, "blockOwnerDeletion": False}]
 
 
-def mounts() -> list[dict[str, Any]]:
-    return [
-        {"name": "work", "mountPath": PLACES.job},
-        {"name": "output", "mountPath": PLACES.output},
-        {"name": "call", "mountPath": CALL, "readOnly": True},
-        {"name": "config", "mountPath": PLACES.config, "readOnly": True},
-    ]
+def empty(*names: str) -> list[dict[str, Any]]:
+    return [{"name": name, "emptyDir": {}} for name in names]
+
+
+def work_mounts() -> list[dict[str, Any]]:
+    """Where a script and our own program beside it meet."""
+    return [{"name": "work", "mountPath": PLACES.job}, {"name": "output", "mountPath": PLACES.output}]
+
+
+def config_volume(secret_name: str) -> dict[str, Any]:
+    return secret_volume("config", secret_name, {name: name for name in ("function_config.yaml", "script.sh")})
+
+
+def config_mount() -> dict[str, Any]:
+    return {"name": "config", "mountPath": PLACES.config, "readOnly": True}
 
 
 def secret_volume(name: str, secret_name: str, keys: Mapping[str, str]) -> dict[str, Any]:
@@ -92,11 +95,39 @@ def secret_volume(name: str, secret_name: str, keys: Mapping[str, str]) -> dict[
     return {"name": name, "secret": {"secretName": secret_name, "items": items, "defaultMode": 0o444}}
 
 
-def resources(order: services.RunOrder) -> dict[str, Any]:
+def _resources(order: services.RunOrder) -> dict[str, Any]:
     limits = {"cpu": f"{order.cpu}m", "memory": str(order.memory)}
     if order.service.enable_gpu:
         limits["nvidia.com/gpu"] = "1"
     return {"limits": limits, "requests": limits}
+
+
+def script(order: services.RunOrder, mounts: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """The container of the user's image."""
+    return {
+        "name": SCRIPT,
+        "image": order.service.image,
+        "workingDir": PLACES.job,
+        "resources": _resources(order),
+        "securityContext": _RESTRICTED,
+        "volumeMounts": list(mounts),
+        **more,
+    }
+
+
+def ours(
+    name: str, way: str, shape: Shape, mounts: Sequence[Mapping[str, Any]], memory: str, **more: Any
+) -> dict[str, Any]:
+    """A container of our own image beside it: see `stager`."""
+    return {
+        "name": name,
+        "image": shape.stager_image,
+        "command": ["python3", "-m", "hansa.drivers.kubernetes.stager", way],
+        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": memory}},
+        "securityContext": {**_RESTRICTED, "readOnlyRootFilesystem": True},
+        "volumeMounts": list(mounts),
+        **more,
+    }
 
 
 def body(order: services.RunOrder, shape: Shape, **parts: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -20,13 +20,9 @@ import structlog
 from lightkube.resources.core_v1 import Secret
 
 from hansa import services
-from hansa.drivers.kubernetes import manifests, standing, workers
-from hansa.drivers.kubernetes.board import Board
-from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes import pod_status, worker_manifest
+from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiUnreachable
-from hansa.drivers.kubernetes.job_host import StoreOf
-from hansa.drivers.kubernetes.namespaces import Namespaces
-from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.stager import calls
 from hansa.drivers.runs import words
 from hansa.kernel.errors import HansaError
@@ -62,23 +58,10 @@ class _Pool:
 
 
 class KubernetesSyncHost:
-    def __init__(
-        self,
-        connection: Connection,
-        board: Board,
-        namespaces: Namespaces,
-        shape: Shape,
-        *,
-        default_namespace: str,
-        store_of: StoreOf,
-        idle: float = _IDLE,
-    ) -> None:
-        self._api = connection
-        self._board = board
-        self._namespaces = namespaces
-        self._shape = shape
-        self._default_namespace = default_namespace
-        self._store_of = store_of
+    def __init__(self, engine: Engine, *, idle: float = _IDLE) -> None:
+        self._engine = engine
+        self._api = engine.api
+        self._board = engine.board
         self._idle = idle
         self._pools: dict[str, _Pool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -97,7 +80,7 @@ class KubernetesSyncHost:
 
     async def invoke(self, order: services.RunOrder) -> services.Reply:
         end = time.monotonic() + order.seconds
-        whole = await self._with_keys(order)
+        whole = await self._engine.with_keys(order)
         pool = self._pools.setdefault(order.service.name, _Pool())
         async with self._slot(pool, order, end):
             worker = await self._worker(pool, whole, end)
@@ -120,7 +103,7 @@ class KubernetesSyncHost:
         for service in {*self._pools, *wanted}:
             pool = self._pools.setdefault(service, _Pool())
             asked = wanted.get(service)
-            pool.wanted = await self._with_keys(asked) if asked is not None else None
+            pool.wanted = await self._engine.with_keys(asked) if asked is not None else None
             self._drop_strangers(pool)
         for service, pool in list(self._pools.items()):
             self._warm(service, pool)
@@ -142,7 +125,7 @@ class KubernetesSyncHost:
 
     async def _worker(self, pool: _Pool, order: services.RunOrder, end: float) -> _Worker:
         """One that stands ready, or a new one; or one that becomes free while the new one is still being made."""
-        mark = workers.digest(order, self._shape)
+        mark = worker_manifest.digest(order, self._engine.shape)
         if (found := self._ready(pool, mark)) is not None:
             return found
         making = asyncio.create_task(self._made(order, mark, end), name=f"make a worker of {order.service.name}")
@@ -163,29 +146,29 @@ class KubernetesSyncHost:
         for worker in [one for one in pool.idle if one.digest == mark]:
             pool.idle.remove(worker)
             pod = self._board.worker(worker.name)
-            if pod is not None and standing.is_ready(pod):
+            if pod is not None and pod_status.is_ready(pod):
                 return worker
             self._start(self._throw_away(worker), f"clear {worker.name}")
         return None
 
     async def _made(self, order: services.RunOrder, mark: str, end: float) -> _Worker:
         name = f"{order.service.name}-run-{secrets.token_hex(6)}"
-        namespace = order.service.namespace or self._default_namespace
+        namespace = self._engine.namespace_of(order)
         worker = _Worker(name, namespace, mark, secrets.token_urlsafe(24))
         try:
             async with asyncio.timeout(end - time.monotonic()), self._board.watching(name) as news:
-                await self._namespaces.ensure(namespace)
-                asked = workers.secret(order, name, namespace, self._shape, worker.token)
+                await self._engine.ensure_namespace(namespace)
+                asked = worker_manifest.secret(order, name, namespace, self._engine.shape, worker.token)
                 owner = await self._api.create(asked)
                 if owner is None:
                     raise ApiUnreachable(f"there is a Secret {name} already")
-                await self._api.create(workers.pod(order, name, namespace, self._shape, owner))
-                while (pod := self._board.worker(name)) is None or not standing.is_ready(pod):
+                await self._api.create(worker_manifest.pod(order, name, namespace, self._engine.shape, owner))
+                while (pod := self._board.worker(name)) is None or not pod_status.is_ready(pod):
                     news.clear()
                     await news.wait()
         except TimeoutError:
             pod = self._board.worker(name)
-            why = standing.waits(pod) if pod is not None else ""
+            why = pod_status.waits(pod) if pod is not None else ""
             self._start(self._throw_away(worker), f"clear {name}")
             raise _no_worker(order, why or "none became ready in time") from None
         except BaseException:
@@ -204,7 +187,7 @@ class KubernetesSyncHost:
         said = calls.Call(
             name=order.name,
             event=order.event,
-            variables=workers.variables(order, self._shape),
+            variables=worker_manifest.variables(order, self._engine.shape),
             seconds=max(seconds, 0.0),
         )
         async with asyncio.timeout(seconds + _BEYOND):
@@ -221,19 +204,11 @@ class KubernetesSyncHost:
     async def _throw_away(self, worker: _Worker) -> None:
         await self._api.delete(Secret, worker.name, worker.namespace)
 
-    async def _with_keys(self, order: services.RunOrder) -> services.RunOrder:
-        own = "minio.default"
-        if not (manifests.stages_out(order) or order.service.input or manifests.stages_in(order)):
-            return order
-        if order.providers.get(own, {}).get("access_key", "") not in ("", "hidden"):
-            return order
-        return replace(order, providers={**order.providers, own: dict(await self._store_of(order))})
-
     # Keeping some warm, and letting others go.
 
     def _drop_strangers(self, pool: _Pool) -> None:
         """Workers of another definition than the one that is wanted."""
-        mark = workers.digest(pool.wanted, self._shape) if pool.wanted is not None else ""
+        mark = worker_manifest.digest(pool.wanted, self._engine.shape) if pool.wanted is not None else ""
         for worker in [one for one in pool.idle if one.digest != mark]:
             pool.idle.remove(worker)
             self._start(self._throw_away(worker), f"clear {worker.name}")
@@ -245,7 +220,7 @@ class KubernetesSyncHost:
 
     async def _warmed(self, service: str, pool: _Pool, order: services.RunOrder) -> None:
         try:
-            mark = workers.digest(order, self._shape)
+            mark = worker_manifest.digest(order, self._engine.shape)
             worker = await self._made(order, mark, time.monotonic() + 120)
             self._keep(pool, worker)
             self._drop_strangers(pool)

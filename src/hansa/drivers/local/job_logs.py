@@ -11,13 +11,13 @@ import os
 import time
 from pathlib import Path
 
+from hansa.drivers.runs import log_levels
 from hansa.kernel import clock, quantities
 
 _FLUSH_AFTER = 0.2
 _FLUSH_BYTES = 128 * 1024
 _LONGEST_LINE = 64 * 1024
 _OWN_LINES = 64 * 1024  # room beyond the limit for what we say ourselves
-_LEVELS = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
 
 
 class LineCutter:
@@ -47,7 +47,7 @@ class LogWriter:
     def __init__(self, book: "LogBook", name: str, level: str) -> None:
         self._book = book
         self._name = name
-        self._threshold = _LEVELS.get(level.upper(), 20)
+        self._level = level
         self._cutter = LineCutter()
         self._pending: list[bytes] = []
         self._pending_size = 0
@@ -69,7 +69,7 @@ class LogWriter:
 
     def say(self, level: str, text: str) -> None:
         """A line of our own, if the service's log level lets it through. Never with a secret in it."""
-        if _LEVELS[level] < self._threshold:
+        if not log_levels.lets_through(self._level, level):
             return
         self._keep(self._cutter.finish())
         if self._size < self._book.limit + _OWN_LINES:

@@ -18,13 +18,13 @@ import msgspec
 from hansa.drivers import s3
 from hansa.drivers.kubernetes.stager import paper
 from hansa.drivers.kubernetes.stager.paper import Paper, Told
+from hansa.drivers.runs import log_levels
 from hansa.drivers.runs.left_files import left_files
 from hansa.drivers.runs.staging import Staging
 from hansa.drivers.runs.stores import OrderStores
 from hansa.kernel import errors
 from hansa.storage import Keys, ObjectStore, StoreAddress
 
-_LEVELS = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
 _LOOK_EVERY = 0.1  # a file in a shared folder: nothing tells of it across containers
 _SEEN_WITHIN = 5.0  # seconds in which Kubernetes has surely looked at its containers
 _ASK_EVERY, _GATE_TIMEOUT = 0.5, 10.0
@@ -68,10 +68,10 @@ def open_store(kind: str, config: Mapping[str, Any]) -> ObjectStore:
 class Stager:
     def __init__(self, told: Paper) -> None:
         self.paper = told
-        self._threshold = _LEVELS.get(str(told.service.get("log_level", "INFO")).upper(), 20)
+        self._level = str(told.service.get("log_level", ""))
 
     def say(self, level: str, text: str) -> None:
-        if _LEVELS[level] >= self._threshold:
+        if log_levels.lets_through(self._level, level):
             print(f"hansa {level}: {text[:4096]}", flush=True)
 
     async def bring(self) -> Told:

@@ -4,14 +4,13 @@ What a pod says of its containers wins over the Job's own summary, which only kn
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from hansa import services
-from hansa.drivers.kubernetes import manifests, pods
+from hansa.drivers.kubernetes import job_manifest, pod_status, pods
 from hansa.drivers.kubernetes.stager.paper import Told
 from hansa.drivers.runs import words
 
@@ -43,7 +42,6 @@ class Asks:
 @dataclass(frozen=True, slots=True)
 class Ended:
     outcome: services.Outcome
-    pod: str = ""
 
 
 Progress = Waits | Runs | Asks | Ended
@@ -52,7 +50,7 @@ Progress = Waits | Runs | Asks | Ended
 def progress(order: services.RunOrder, job: Any, pod: Any | None) -> Progress:
     finished = _finished(job)
     if finished is not None:
-        return Ended(_outcome(order, finished, pod), _name(pod))
+        return Ended(_outcome(order, finished, pod))
     if pod is None:
         return Waits("it waits for Kubernetes to make its pod")
     script = _state(pod, pods.SCRIPT)
@@ -63,14 +61,14 @@ def progress(order: services.RunOrder, job: Any, pod: Any | None) -> Progress:
     if _is_being_taken_away(pod):
         return Runs(None)  # the Job will tell why, or make another
     good = script.terminated.exitCode == 0
-    if manifests.stages_out(order) and not _has_ended(pod, manifests.STAGE_OUT):
+    if job_manifest.stages_out(order) and not _has_ended(pod, job_manifest.STAGE_OUT):
         return Asks() if good and order.may_publish is not None else Runs(None)
     # Nothing can change any more; the Job itself says so only seconds later.
-    return Ended(_outcome(order, (good, "", ""), pod), _name(pod))
+    return Ended(_outcome(order, (good, "", ""), pod))
 
 
 def _waits(order: services.RunOrder, pod: Any) -> Waits | Runs:
-    for status in _statuses(pod):
+    for status in pod_status.containers(pod):
         waiting = status.state.waiting if status.state is not None else None
         reason = (waiting.reason or "") if waiting is not None else ""
         if waiting is not None and reason in _NEVER | _PULLING:
@@ -80,10 +78,7 @@ def _waits(order: services.RunOrder, pod: Any) -> Waits | Runs:
                 else "the pod cannot start"
             )
             return Waits(f"{what}: {waiting.message or reason}", hopeless=reason in _NEVER)
-    for condition in (pod.status.conditions or ()) if pod.status is not None else ():
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return Waits(f"no node has room for it: {condition.message or condition.reason}")
-    return Waits("its pod is being prepared")
+    return Waits(pod_status.no_room(pod) or "its pod is being prepared")
 
 
 def _outcome(order: services.RunOrder, finished: tuple[bool, str, str], pod: Any | None) -> services.Outcome:
@@ -92,7 +87,7 @@ def _outcome(order: services.RunOrder, finished: tuple[bool, str, str], pod: Any
     ended = script.terminated if script is not None else None
     code = ended.exitCode if ended is not None else None
     spent = _cpu_seconds(ended.message or "") if ended is not None else 0.0
-    carried = told(pod, manifests.STAGE_OUT)
+    carried = told(pod, job_manifest.STAGE_OUT)
     if succeeded:
         if carried.error:
             return services.Outcome(False, code, carried.error, spent)
@@ -101,7 +96,7 @@ def _outcome(order: services.RunOrder, finished: tuple[bool, str, str], pod: Any
         return services.Outcome(True, 0, "", spent)
     if reason == "DeadlineExceeded":
         return services.Outcome(False, None, words.time_limit(order.seconds), spent)
-    brought = told(pod, manifests.STAGE_IN)
+    brought = told(pod, job_manifest.STAGE_IN)
     if brought.error:
         return services.Outcome(False, None, brought.error)
     if pod is not None and pod.status is not None and pod.status.reason == "Evicted":
@@ -135,13 +130,12 @@ def _finished(job: Any) -> tuple[bool, str, str] | None:
 
 def _is_being_taken_away(pod: Any) -> bool:
     """Deleted, evicted, preempted, its node drained or lost."""
-    conditions = (pod.status.conditions or ()) if pod.status is not None else ()
-    disrupted = any(one.type == "DisruptionTarget" and one.status == "True" for one in conditions)
-    return disrupted or pod.metadata.deletionTimestamp is not None
+    disrupted = pod_status.conditions(pod).get("DisruptionTarget")
+    return pod.metadata.deletionTimestamp is not None or (disrupted is not None and disrupted.status == "True")
 
 
 def may_wait_at_gate(pod: Any) -> bool:
-    return _state(pod, manifests.STAGE_OUT) is not None and not _has_ended(pod, manifests.STAGE_OUT)
+    return _state(pod, job_manifest.STAGE_OUT) is not None and not _has_ended(pod, job_manifest.STAGE_OUT)
 
 
 def _has_ended(pod: Any, container: str) -> bool:
@@ -149,20 +143,9 @@ def _has_ended(pod: Any, container: str) -> bool:
     return state is not None and state.terminated is not None
 
 
-def _statuses(pod: Any) -> Iterable[Any]:
-    if pod.status is None:
-        return ()
-    return (*(pod.status.initContainerStatuses or ()), *(pod.status.containerStatuses or ()))
-
-
 def _state(pod: Any | None, container: str) -> Any | None:
-    if pod is None:
-        return None
-    return next((one.state for one in _statuses(pod) if one.name == container), None)
-
-
-def _name(pod: Any | None) -> str:
-    return str(pod.metadata.name) if pod is not None else ""
+    status = pod_status.container(pod, container)
+    return status.state if status is not None else None
 
 
 def _cpu_seconds(said: str) -> float:

@@ -8,7 +8,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod
 
 from contracts.orders import MIB, order
-from hansa.drivers.kubernetes import verdict
+from hansa.drivers.kubernetes import job_verdict
 from hansa.services import RunOrder, StorageIO
 
 OUTPUT = (StorageIO(storage_provider="minio.default", path="bucket/out"),)
@@ -53,14 +53,14 @@ def ended(code: int, message: str = "", reason: str = "") -> dict[str, Any]:
 
 
 def outcome(asked: RunOrder, job: Any, pod: Any) -> tuple[bool, int | None, str]:
-    found = verdict.progress(asked, job, pod)
-    assert isinstance(found, verdict.Ended)
+    found = job_verdict.progress(asked, job, pod)
+    assert isinstance(found, job_verdict.Ended)
     return found.outcome.succeeded, found.outcome.exit_code, found.outcome.reason
 
 
 def test_a_good_end_with_the_time_it_took() -> None:
-    found = verdict.progress(order(""), a_job(COMPLETE), a_pod(ended(0, "0m0.010s 0m0.000s\n0m1.250s 1m0.500s\n")))
-    assert isinstance(found, verdict.Ended)
+    found = job_verdict.progress(order(""), a_job(COMPLETE), a_pod(ended(0, "0m0.010s 0m0.000s\n0m1.250s 1m0.500s\n")))
+    assert isinstance(found, job_verdict.Ended)
     assert (found.outcome.succeeded, found.outcome.exit_code, found.outcome.reason) == (True, 0, "")
     assert found.outcome.cpu_seconds == pytest.approx(61.76)
 
@@ -105,13 +105,13 @@ def test_a_time_limit_is_the_one_that_was_asked_for() -> None:
 
 def test_before_its_end() -> None:
     asked = order("", output=OUTPUT)
-    assert isinstance(verdict.progress(asked, a_job(), None), verdict.Waits)
-    runs = verdict.progress(asked, a_job(), a_pod({"running": {"startedAt": STARTED}}))
-    assert runs == verdict.Runs(1767323045.0)
+    assert isinstance(job_verdict.progress(asked, a_job(), None), job_verdict.Waits)
+    runs = job_verdict.progress(asked, a_job(), a_pod({"running": {"startedAt": STARTED}}))
+    assert runs == job_verdict.Runs(1767323045.0)
     gated = replace(asked, may_publish=gate)
-    assert verdict.progress(gated, a_job(), a_pod(ended(0))) == verdict.Asks()
-    assert verdict.progress(gated, a_job(), a_pod(ended(1))) == verdict.Runs(None)
-    assert verdict.progress(asked, a_job(), a_pod(ended(0))) == verdict.Runs(None)  # its outputs are being stored
+    assert job_verdict.progress(gated, a_job(), a_pod(ended(0))) == job_verdict.Asks()
+    assert job_verdict.progress(gated, a_job(), a_pod(ended(1))) == job_verdict.Runs(None)
+    assert job_verdict.progress(asked, a_job(), a_pod(ended(0))) == job_verdict.Runs(None)  # storing them
 
 
 def test_nothing_is_waited_for_once_all_containers_have_ended() -> None:
@@ -124,15 +124,15 @@ def test_nothing_is_waited_for_once_all_containers_have_ended() -> None:
 def test_one_that_is_being_taken_away_is_not_judged_by_its_exit_code() -> None:
     gone = a_pod(ended(137))
     gone.metadata.deletionTimestamp = gone.metadata.creationTimestamp or "now"
-    assert verdict.progress(order(""), a_job(), gone) == verdict.Runs(None)
+    assert job_verdict.progress(order(""), a_job(), gone) == job_verdict.Runs(None)
     drained = a_pod(ended(143), conditions=[{"type": "DisruptionTarget", "status": "True"}])
-    assert verdict.progress(order(""), a_job(), drained) == verdict.Runs(None)
+    assert job_verdict.progress(order(""), a_job(), drained) == job_verdict.Runs(None)
 
 
 def test_what_it_waits_for() -> None:
-    def waits(pod: Any) -> verdict.Waits:
-        found = verdict.progress(order(""), a_job(), pod)
-        assert isinstance(found, verdict.Waits)
+    def waits(pod: Any) -> job_verdict.Waits:
+        found = job_verdict.progress(order(""), a_job(), pod)
+        assert isinstance(found, job_verdict.Waits)
         return found
 
     pulling = waits(a_pod({"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}))

@@ -11,7 +11,7 @@ from lightkube.resources.core_v1 import Pod, Secret
 
 from hansa import services
 from hansa.drivers.kubernetes import labels, pods
-from hansa.drivers.kubernetes.pods import PLACES, SCRIPT, Shape
+from hansa.drivers.kubernetes.pods import PLACES, Shape
 from hansa.drivers.kubernetes.stager import calls, paper
 from hansa.drivers.runs import environment
 from hansa.services import events
@@ -23,7 +23,6 @@ while read -r go < {calls.GO}; do
   echo $? > {calls.END}
 done
 """
-_CONFIG = {"function_config.yaml": "function_config.yaml", "script.sh": "script.sh"}
 
 
 def digest(order: services.RunOrder, shape: Shape) -> str:
@@ -48,8 +47,7 @@ def variables(order: services.RunOrder, shape: Shape) -> dict[str, str]:
 
 def secret(order: services.RunOrder, name: str, namespace: str, shape: Shape, token: str) -> Secret:
     data = {
-        "script.sh": order.service.script.encode(),
-        "function_config.yaml": environment.definition_text(order.service).encode(),
+        **pods.config(order),
         "order.json": msgspec.json.encode(paper.Paper.of(order, paper.Links())),
         "token": token.encode(),
     }
@@ -57,16 +55,13 @@ def secret(order: services.RunOrder, name: str, namespace: str, shape: Shape, to
 
 
 def pod(order: services.RunOrder, name: str, namespace: str, shape: Shape, owner: Secret) -> Pod:
-    """Its Secret owns it, as with jobs."""
-    meta = owner.metadata
-    assert meta is not None
     made = Pod.from_dict(
         {
             "metadata": {
                 "name": name,
                 "namespace": namespace,
                 "labels": _marks(order, shape, name),
-                "ownerReferences": [{"apiVersion": "v1", "kind": "Secret", "name": meta.name, "uid": meta.uid}],
+                "ownerReferences": pods.owned_by(owner),
             },
             "spec": _body(order, name, shape),
         }
@@ -80,48 +75,28 @@ def _marks(order: services.RunOrder, shape: Shape, name: str) -> dict[str, str]:
 
 def _body(order: services.RunOrder, name: str, shape: Shape) -> dict[str, Any]:
     mount = order.service.mount.path
-    shared = [
-        {"name": "work", "mountPath": PLACES.job},
-        {"name": "output", "mountPath": PLACES.output},
-        {"name": "turn", "mountPath": calls.TURN},
-    ]
-    script = {
-        "name": SCRIPT,
-        "image": order.service.image,
-        "command": ["/bin/sh", "-c", _COMMAND],
-        "workingDir": PLACES.job,
-        "resources": pods.resources(order),
-        "securityContext": pods.RESTRICTED,
-        "volumeMounts": [
-            *shared,
-            {"name": "config", "mountPath": PLACES.config, "readOnly": True},
-            *([{"name": "mount", "mountPath": f"/mnt/{mount}"}] if mount else []),
-        ],
-    }
-    door = {
-        "name": "calls",
-        "image": shape.stager_image,
-        "command": ["python3", "-m", "hansa.drivers.kubernetes.stager", "serve"],
-        "restartPolicy": "Always",
-        "startupProbe": {"httpGet": {"path": "/", "port": calls.PORT}, "periodSeconds": 1, "failureThreshold": 60},
-        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "512Mi"}},
-        "securityContext": {**pods.RESTRICTED, "readOnlyRootFilesystem": True},
-        "volumeMounts": [
-            *shared,
-            {"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True},
-            *([{"name": "mount", "mountPath": paper.MOUNT}] if mount else []),
-        ],
-    }
+    shared = [*pods.work_mounts(), {"name": "turn", "mountPath": calls.TURN}]
+    seen = [{"name": "mount", "mountPath": f"/mnt/{mount}"}] if mount else []
+    filled = [{"name": "mount", "mountPath": paper.MOUNT}] if mount else []
+    door = pods.ours(
+        "calls",
+        "serve",
+        shape,
+        [*shared, *filled, {"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True}],
+        "512Mi",
+        restartPolicy="Always",
+        startupProbe={"httpGet": {"path": "/", "port": calls.PORT}, "periodSeconds": 1, "failureThreshold": 60},
+    )
     return pods.body(
         order,
         shape,
         restartPolicy="Always",
         terminationGracePeriodSeconds=_GRACE,
         initContainers=[door],
-        containers=[script],
+        containers=[pods.script(order, [*shared, *seen, pods.config_mount()], command=["/bin/sh", "-c", _COMMAND])],
         volumes=[
-            *({"name": one, "emptyDir": {}} for one in ("work", "output", "turn", *(["mount"] if mount else []))),
-            pods.secret_volume("config", name, _CONFIG),
+            *pods.empty("work", "output", "turn", *(["mount"] if mount else [])),
+            pods.config_volume(name),
             pods.secret_volume("order", name, {"order.json": "order.json", "token": "token"}),
         ],
     )

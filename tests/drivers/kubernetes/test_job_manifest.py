@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from contracts.orders import MIB, order
-from hansa.drivers.kubernetes import labels, manifests
+from hansa.drivers.kubernetes import job_manifest, labels
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.stager.paper import Links, Paper
 from hansa.services import RunOrder, StorageIO, events
@@ -18,10 +18,10 @@ KEYS = {"minio.default": {"endpoint": "http://s3", "access_key": "AK", "secret_k
 
 def made(asked: RunOrder) -> tuple[dict[str, bytes], dict[str, Any], dict[str, Any]]:
     """The Secret's data, the Job's specification and its pod's."""
-    secret = manifests.secret(asked, "people", SHAPE)
+    secret = job_manifest.secret(asked, "people", SHAPE)
     assert secret.metadata is not None
     secret.metadata.uid = "1234"
-    job = manifests.job(asked, "people", SHAPE, secret).to_dict()
+    job = job_manifest.job(asked, "people", SHAPE, secret).to_dict()
     assert job["metadata"]["ownerReferences"][0]["uid"] == "1234"
     data = {name: base64.b64decode(body) for name, body in (secret.data or {}).items()}
     return data, job["spec"], job["spec"]["template"]["spec"]
@@ -68,15 +68,15 @@ def test_what_the_stager_reads_is_what_was_ordered() -> None:
 
 
 def test_a_large_event_is_no_part_of_the_secret() -> None:
-    large = order("true", event=b"x" * (manifests.LARGEST_EVENT + 1))
-    secret = manifests.secret(large, "people", SHAPE, Links("http://s3/link", "http://s3/gate"))
+    large = order("true", event=b"x" * (job_manifest.LARGEST_EVENT + 1))
+    secret = job_manifest.secret(large, "people", SHAPE, Links("http://s3/link", "http://s3/gate"))
     assert sum(len(body) for body in (secret.data or {}).values()) < 10_000
     told = msgspec.json.decode(base64.b64decode((secret.data or {})["order.json"]), type=Paper)
     assert (told.event, told.event_url, told.gate_url) == (b"", "http://s3/link", "http://s3/gate")
 
 
 def test_labels_carry_what_they_can() -> None:
-    found = manifests.secret(
+    found = job_manifest.secret(
         order("true", owner="ann@example.org/" + "x" * 80, labels={"vo": "a b"}), "people", SHAPE
     ).metadata
     assert found is not None

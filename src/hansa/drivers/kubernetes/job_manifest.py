@@ -13,7 +13,7 @@ from lightkube.resources.core_v1 import Secret
 
 from hansa import services
 from hansa.drivers.kubernetes import labels, pods
-from hansa.drivers.kubernetes.pods import PLACES, SCRIPT, Shape
+from hansa.drivers.kubernetes.pods import PLACES, Shape
 from hansa.drivers.kubernetes.stager import paper
 from hansa.drivers.runs import environment
 from hansa.services import events
@@ -21,11 +21,12 @@ from hansa.services import events
 STAGE_IN, STAGE_OUT = "stage-in", "stage-out"
 LARGEST_EVENT = 512 * 1024  # a Secret holds 1 MiB
 _NO_LINKS = paper.Links()
+_CALL = "/hansa/call"
 _GRACE = 5  # seconds for a script that is asked to end
 
 # The script's end is written down for the sidecar; its processor time for us, in the container's last message.
 _COMMAND = f"""
-. {pods.CALL}/call || exit 126
+. {_CALL}/call || exit 126
 /bin/sh {PLACES.config}/script.sh &
 script=$!
 trap 'kill -TERM $script 2>/dev/null' TERM
@@ -52,7 +53,8 @@ def secret(order: services.RunOrder, namespace: str, shape: Shape, links: paper.
     """An event that a Secret cannot carry is behind a link."""
     given = events.interpret(order.event)
     variables = environment.service_variables(order, PLACES, shape.node)
-    data = pods.call(order, variables | environment.call_variables(order, given, PLACES))
+    variables |= environment.call_variables(order, given, PLACES)
+    data = {**pods.config(order), "call": environment.call_file(variables)[1].encode()}
     if not stages_in(order):
         data["input"] = given.data if isinstance(given, events.BytesInput) else b""
     if stages_in(order) or stages_out(order):
@@ -68,15 +70,7 @@ def job(order: services.RunOrder, namespace: str, shape: Shape, owner: Secret) -
                 "name": order.name,
                 "namespace": namespace,
                 "labels": marked,
-                "ownerReferences": [
-                    {
-                        "apiVersion": "v1",
-                        "kind": "Secret",
-                        "name": owner.metadata.name,  # type: ignore[union-attr]
-                        "uid": owner.metadata.uid,  # type: ignore[union-attr]
-                        "blockOwnerDeletion": False,
-                    }
-                ],
+                "ownerReferences": pods.owned_by(owner),
             },
             "spec": {
                 "backoffLimit": 0,
@@ -121,48 +115,29 @@ def _pod(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
 
 
 def _script(order: services.RunOrder) -> dict[str, Any]:
-    mounts = pods.mounts()
+    mounts = [*pods.work_mounts(), pods.config_mount(), {"name": "call", "mountPath": _CALL, "readOnly": True}]
     if not stages_in(order):
         mounts.append({"name": "input", "mountPath": PLACES.input, "readOnly": True})
     if order.service.mount.path:
         mounts.append({"name": "mount", "mountPath": f"/mnt/{order.service.mount.path}"})
-    return {
-        "name": SCRIPT,
-        "image": order.service.image,
-        "command": ["/bin/sh", "-c", _COMMAND],
-        "workingDir": PLACES.job,
-        "resources": pods.resources(order),
-        "securityContext": pods.RESTRICTED,
-        "volumeMounts": mounts,
-    }
+    return pods.script(order, mounts, command=["/bin/sh", "-c", _COMMAND])
 
 
 def _stager(name: str, way: str, order: services.RunOrder, shape: Shape) -> dict[str, Any]:
-    mounts = [
-        {"name": "work", "mountPath": PLACES.job},
-        {"name": "output", "mountPath": PLACES.output},
-        {"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True},
-    ]
+    mounts = [*pods.work_mounts(), {"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True}]
     if order.service.mount.path:
         mounts.append({"name": "mount", "mountPath": paper.MOUNT})
-    return {
-        "name": name,
-        "image": shape.stager_image,
-        "command": ["python3", "-m", "hansa.drivers.kubernetes.stager", way],
-        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}},
-        "securityContext": {**pods.RESTRICTED, "readOnlyRootFilesystem": True},
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": mounts,
-    }
+    return pods.ours(name, way, shape, mounts, "256Mi", terminationMessagePolicy="FallbackToLogsOnError")
 
 
 def _volumes(order: services.RunOrder) -> list[dict[str, Any]]:
-    found = pods.volumes(order.name)
+    call = pods.secret_volume("call", order.name, {"call": "call"})
+    found = [*pods.empty("work", "output"), call, pods.config_volume(order.name)]
     if not stages_in(order):
         name = environment.input_name(events.interpret(order.event))
         found.append(pods.secret_volume("input", order.name, {"input": name}))
     if stages_in(order) or stages_out(order):
         found.append(pods.secret_volume("order", order.name, {"order.json": "order.json"}))
     if order.service.mount.path:
-        found.append({"name": "mount", "emptyDir": {}})
+        found += pods.empty("mount")
     return found

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from hansa import services
-from hansa.drivers.kubernetes import pods
+from hansa.drivers.kubernetes import pod_status
 from hansa.drivers.runs import words
 
 State = Literal["pending", "ready", "degraded", "failed", "stopped"]
@@ -14,7 +14,7 @@ def judged(running: bool, wanted: int, deployment: Any | None, found: Sequence[A
     """`found` are its pods, without those that are being taken away. `since` is the caller's to know."""
     if not running:
         return _as("stopped", "it was stopped", 0, 0)
-    active = sum(is_ready(pod) for pod in found)
+    active = sum(pod_status.is_ready(pod) for pod in found)
     if active >= wanted and _is_up_to_date(deployment, wanted):
         return _as("ready", "", active, 0)
     missing = max(wanted - active, 0)
@@ -23,19 +23,8 @@ def judged(running: bool, wanted: int, deployment: Any | None, found: Sequence[A
         return _as("degraded" if missing else "ready", crashed or "an instance is not ready yet", active, missing)
     if crashed:
         return _as("failed", crashed, 0, missing)
-    reason = next((why for pod in found if (why := waits(pod))), "it is starting")
+    reason = next((why for pod in found if (why := pod_status.waits(pod))), "it is starting")
     return _as("pending", reason, 0, missing)
-
-
-def is_ready(pod: Any) -> bool:
-    conditions = (pod.status.conditions or ()) if pod.status is not None else ()
-    return any(one.type == "Ready" and one.status == "True" for one in conditions) and bool(pod.status.podIP)
-
-
-def container(pod: Any) -> Any | None:
-    """The status of the user's container."""
-    statuses = (pod.status.containerStatuses or ()) if pod.status is not None else ()
-    return next((one for one in statuses if one.name == pods.SCRIPT), None)
 
 
 def _is_up_to_date(deployment: Any | None, wanted: int) -> bool:
@@ -47,22 +36,11 @@ def _is_up_to_date(deployment: Any | None, wanted: int) -> bool:
 
 
 def _crash(pod: Any) -> str:
-    status = container(pod)
+    status = pod_status.container(pod)
     for state in (status.state, status.lastState) if status is not None else ():
         ended = state.terminated if state is not None else None
         if ended is not None:
             return words.exit_code(ended.exitCode) if ended.reason != "OOMKilled" else "out of memory"
-    return ""
-
-
-def waits(pod: Any) -> str:
-    status = container(pod)
-    waiting = status.state.waiting if status is not None and status.state is not None else None
-    if waiting is not None and waiting.message:
-        return f"{waiting.reason}: {waiting.message}"
-    for condition in (pod.status.conditions or ()) if pod.status is not None else ():
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return f"no node has room for it: {condition.message or condition.reason}"
     return ""
 
 

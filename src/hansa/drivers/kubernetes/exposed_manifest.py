@@ -14,7 +14,7 @@ from lightkube.resources.core_v1 import Secret, Service
 
 from hansa import services
 from hansa.drivers.kubernetes import labels, pods
-from hansa.drivers.kubernetes.pods import PLACES, SCRIPT, Shape
+from hansa.drivers.kubernetes.pods import PLACES, Shape
 from hansa.drivers.runs import environment
 
 _GRACE = 10  # seconds for calls that are under way when an instance ends
@@ -43,11 +43,7 @@ def digest(order: services.RunOrder, shape: Shape) -> str:
 
 def secrets(order: services.RunOrder, namespace: str, shape: Shape) -> list[Secret]:
     variables = environment.service_variables(order, PLACES, shape.node)
-    config = {
-        "script.sh": order.service.script.encode(),
-        "function_config.yaml": environment.definition_text(order.service).encode(),
-    }
-    data = {"env": {name: text.encode() for name, text in variables.items()}, "config": config}
+    data = {"env": {name: text.encode() for name, text in variables.items()}, "config": pods.config(order)}
     marked = _marks(order, shape)
     return [pods.secret(_secret(order, shape, kind), namespace, marked, body) for kind, body in data.items()]
 
@@ -103,14 +99,12 @@ def _secret(order: services.RunOrder, shape: Shape, kind: str) -> str:
 
 
 def _pod(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
-    config = _secret(order, shape, "config")
-    files = {"function_config.yaml": "function_config.yaml", "script.sh": "script.sh"}
     made = pods.body(
         order,
         shape,
         terminationGracePeriodSeconds=_GRACE,
         containers=[_program(order, shape)],
-        volumes=[{"name": "work", "emptyDir": {}}, pods.secret_volume("config", config, files)],
+        volumes=[*pods.empty("work"), pods.config_volume(_secret(order, shape, "config"))],
     )
     # A program that nobody lets be root may still listen where its users expect it.
     made["securityContext"]["sysctls"] = [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]
@@ -122,23 +116,16 @@ def _program(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
     asked = {"httpGet": {"path": expose.health_path, "port": expose.port}}
     listens = {"tcpSocket": {"port": expose.port}}
     own = {} if expose.default_command else {"command": ["/bin/sh", f"{PLACES.config}/script.sh"]}
-    return {
-        "name": SCRIPT,
-        "image": order.service.image,
-        **own,
-        "workingDir": PLACES.job,
-        "envFrom": [{"secretRef": {"name": _secret(order, shape, "env")}}],
-        "ports": [{"containerPort": expose.port}],
-        "readinessProbe": {
+    return pods.script(
+        order,
+        [{"name": "work", "mountPath": PLACES.job}, pods.config_mount()],
+        envFrom=[{"secretRef": {"name": _secret(order, shape, "env")}}],
+        ports=[{"containerPort": expose.port}],
+        readinessProbe={
             **(asked if expose.health_path else listens),
             "periodSeconds": 1,
             "timeoutSeconds": 2,
             "failureThreshold": 2,
         },
-        "resources": pods.resources(order),
-        "securityContext": pods.RESTRICTED,
-        "volumeMounts": [
-            {"name": "work", "mountPath": PLACES.job},
-            {"name": "config", "mountPath": PLACES.config, "readOnly": True},
-        ],
-    }
+        **own,
+    )
