@@ -13,6 +13,7 @@ from hansa.settings import QuotaSettings
 from hansa.storage import (
     Attachment,
     BucketRegister,
+    Folders,
     Grants,
     People,
     VolumeAttached,
@@ -38,12 +39,17 @@ def attached() -> Attached:
 
 
 @pytest.fixture
-def volumes(database: Database, tmp_path: Path, clock: HandClock, attached: Attached) -> Volumes:
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path / "volumes")
+
+
+@pytest.fixture
+def volumes(database: Database, folders: Folders, clock: HandClock, attached: Attached) -> Volumes:
     grants = Grants(None, BucketRegister(BucketStore(database)))
     people = People(PeopleStore(database), grants, Vault([Vault.new_key()]), PREFIX, clock)
     return Volumes(
         VolumeStore(database),
-        tmp_path / "volumes",
+        folders,
         resources.Quotas(QuotaStore(database), SETTINGS),
         people,
         lambda namespace, name: attached.get((namespace, name), []),
@@ -53,9 +59,10 @@ def volumes(database: Database, tmp_path: Path, clock: HandClock, attached: Atta
 
 async def test_a_volume_is_a_folder_that_outlives_a_restart(volumes: Volumes, alice: Caller, bob: Caller) -> None:
     view = await volumes.create(alice, "models", "200Mi")
-    path, gid = volumes.place_of(view.volume.namespace, "models")
+    place = volumes.place_of(view.volume.namespace, "models")
+    path = Path(place.source)
     (path / "weights").write_bytes(b"x")
-    assert path.stat().st_gid == gid
+    assert path.stat().st_gid == place.gid
     assert path.stat().st_mode & 0o7777 == 0o2770
     await volumes.load()
     assert (path / "weights").read_bytes() == b"x"
@@ -67,9 +74,9 @@ async def test_a_volume_is_a_folder_that_outlives_a_restart(volumes: Volumes, al
         await volumes.create(alice, "models", "200Mi")
 
 
-async def test_a_removed_volume_takes_its_contents_along(volumes: Volumes, alice: Caller) -> None:
+async def test_a_removed_volume_takes_its_contents_along(volumes: Volumes, folders: Folders, alice: Caller) -> None:
     view = await volumes.create(alice, "models", "200Mi")
-    path = volumes.path_of(view.volume.namespace, "models")
+    path = folders.path_of(view.volume.namespace, "models")
     (path / "weights").write_bytes(b"x")
     await volumes.delete(alice, "models")
     assert not path.exists()

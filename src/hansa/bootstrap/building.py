@@ -189,12 +189,11 @@ def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
     buckets = storage.Buckets(register, store, grants, people, quotas, accounting, clock)
     volumes = storage.Volumes(
         VolumeStore(ground.database),
-        ground.data / "volumes",
+        storage.Folders(ground.data / "volumes", gid=given.sandbox.uid_base if os.geteuid() == 0 else None),
         quotas,
         people,
         _attachments(ground.records),
         clock,
-        gid=given.sandbox.uid_base if os.geteuid() == 0 else None,
     )
     return _Keeping(register, people, buckets, volumes, quotas, accounting)
 

@@ -66,5 +66,5 @@ def time_limit(service: Service, most: float) -> float:
 def _mounts(room: Room, service: Service) -> tuple[VolumeMount, ...]:
     if service.volume is None:
         return ()
-    path, gid = room.volumes.place_of(service.namespace, service.volume.name)
-    return (VolumeMount(path, service.volume.mount_path, gid),)
+    place = room.volumes.place_of(service.namespace, service.volume.name)
+    return (VolumeMount(place.source, service.volume.mount_path, place.gid, place.one_node),)

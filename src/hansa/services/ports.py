@@ -7,7 +7,6 @@ the hosts only; each is small enough to be written in a day and has a contract s
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Protocol
 
 from hansa.resources import Invocation
@@ -120,11 +119,12 @@ class Jobs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VolumeMount:
-    """A folder that outlives the run. All mounts of one order belong to one group."""
+    """A volume, which outlives the run. All mounts of one order belong to one group."""
 
-    source: Path
+    source: str  # a folder's path or a claim's name: see `storage.Place`
     target: str  # where the script sees it
     gid: int  # whoever runs with this group may write
+    one_node: bool = False  # whoever uses it has to run where the others do
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ import msgspec
 from hansa.services.ports import Record
 from hansa.services.secret_parts import providers_with_keys
 from hansa.services.service import Federation, Member, StorageIO
+from hansa.storage import Standing
 
+_THERE = Standing()
 # keys OSCAR leaves out when they are empty
 _OMIT_EMPTY = (
     "federation",
@@ -25,8 +27,8 @@ _OMIT_EMPTY = (
 )
 
 
-def definition(record: Record, *, full: bool, secrets: Mapping[str, str]) -> dict[str, Any]:
-    """The service as an answer carries it."""
+def definition(record: Record, *, full: bool, secrets: Mapping[str, str], volume: Standing = _THERE) -> dict[str, Any]:
+    """The service as an answer carries it. `volume` is how its volume is, if it has one."""
     service = record.service
     shown: dict[str, Any] = {}
     for field in service.__struct_fields__:
@@ -49,10 +51,11 @@ def definition(record: Record, *, full: bool, secrets: Mapping[str, str]) -> dic
         }
         if not shown["clusters"]:
             del shown["clusters"]
-    volume = service.volume
-    if volume is not None:
-        shown["volume"] = {key: value for key, value in msgspec.to_builtins(volume).items() if value}
-        shown["volume_status"] = {"enabled": True, "name": volume.name, "phase": "Bound"}
+    if service.volume is not None:
+        shown["volume"] = {key: value for key, value in msgspec.to_builtins(service.volume).items() if value}
+        shown["volume_status"] = {"enabled": True, "name": service.volume.name, "phase": volume.phase}
+        if volume.trouble:
+            shown["volume_status"]["error"] = volume.reason
     else:
         shown["volume_status"] = {"enabled": False}
     return shown

@@ -6,7 +6,8 @@ with keys of their own), `UploadSource` (a stream of news) and `Notifications` (
 
 `people` knows who has been here and their keys, `buckets` makes and shares buckets (`register` remembers them,
 `grants` derives the store's rights, `accounting` counts what is in them, `links` checks presigned links),
-`volumes` keeps folders for jobs. `records` says what of it is durable; `store` keeps it.
+`volumes` keeps what outlives jobs (`places` is where, `folders` one kind of it). `records` says what of it is durable;
+`store` keeps it.
 """
 
 from hansa.storage.accounting import Accounting, Contents
@@ -22,9 +23,11 @@ from hansa.storage.errors import (
     VolumeMissing,
     VolumeQuota,
 )
+from hansa.storage.folders import Folders
 from hansa.storage.grants import Grants
 from hansa.storage.links import Link, LinkRequest, link_request
 from hansa.storage.people import People, Person
+from hansa.storage.places import Place, Standing, VolumePlaces
 from hansa.storage.ports import (
     Keys,
     Notifications,
@@ -63,6 +66,7 @@ __all__ = [
     "BucketView",
     "Buckets",
     "Contents",
+    "Folders",
     "Grants",
     "Keys",
     "Link",
@@ -76,6 +80,8 @@ __all__ = [
     "PeopleRecords",
     "Person",
     "PersonRecord",
+    "Place",
+    "Standing",
     "StoreAddress",
     "StoreNews",
     "StoreUsers",
@@ -85,6 +91,7 @@ __all__ = [
     "VolumeAttached",
     "VolumeExists",
     "VolumeMissing",
+    "VolumePlaces",
     "VolumeQuota",
     "VolumeRecords",
     "VolumeView",

@@ -1,29 +1,21 @@
-"""Managed volumes: folders that outlive jobs, kept below one root as `<namespace>/<name>`.
+"""Managed volumes: who has which, within their quota; where their contents are is `places`' to know.
 
-The row comes first, the folder follows. Removing takes the row away first and then moves the folder aside, so
-that neither a reader nor a new volume of the same name ever sees half-removed contents. A size is what the
-volume is accounted with; a plain file system does not stop a script from writing more.
+The row comes first, the place follows; removing takes the row away first. A size is what the volume is accounted with.
 """
 
 import asyncio
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from hansa import resources
 from hansa.identity import Caller
 from hansa.kernel import names, quantities
 from hansa.kernel.clock import Clock
-from hansa.kernel.errors import NotFound
+from hansa.kernel.errors import HansaError, NotFound
 from hansa.storage.errors import VolumeAttached, VolumeExists, VolumeMissing, VolumeQuota
 from hansa.storage.people import People
+from hansa.storage.places import Place, Standing, VolumePlaces
 from hansa.storage.records import Volume, VolumeRecords
-
-_ASIDE = ".removed"  # no namespace begins with a dot
-_MODE = 0o2770  # whoever has the group writes, and what they make belongs to the group
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +28,41 @@ class Attachment:
 class VolumeView:
     volume: Volume
     attachments: tuple[Attachment, ...]
+    standing: Standing
 
 
 class Volumes:
     def __init__(
         self,
         records: VolumeRecords,
-        root: Path,
+        places: VolumePlaces,
         quotas: resources.Quotas,
         people: People,
         attached: Callable[[str, str], Sequence[Attachment]],
         clock: Clock,
-        gid: int | None = None,
     ) -> None:
         self._records = records
-        self._root = root
+        self._places = places
         self._quotas = quotas
         self._people = people
         self._attached = attached
         self._clock = clock
-        self.gid = os.getgid() if gid is None else gid
         self._volumes: dict[tuple[str, str], Volume] = {}
         self._changing = asyncio.Lock()  # volumes are few and slow to change; one at a time keeps the sums right
 
     async def load(self) -> None:
-        """Everything we know of, with its folder; what an earlier removal left aside goes."""
+        """Everything we know of, each with its place."""
         self._volumes = {(one.namespace, one.name): one for one in await self._records.all()}
-        for volume in self._volumes.values():
-            await asyncio.to_thread(self._make_folder, self.path_of(volume.namespace, volume.name))
-        await asyncio.to_thread(shutil.rmtree, self._root / _ASIDE, True)
+        await self._places.load(list(self._volumes.values()))
 
-    def path_of(self, namespace: str, name: str) -> Path:
-        return self._root / names.volume(namespace) / names.volume(name)
+    def place_of(self, namespace: str, name: str) -> Place:
+        """What to mount, and the group that may write in it."""
+        return self._places.place(namespace, names.volume(name))
 
-    def place_of(self, namespace: str, name: str) -> tuple[Path, int]:
-        """The folder to mount and the group that may write in it."""
-        return self.path_of(namespace, name), self.gid
+    def standing_of(self, namespace: str, name: str) -> Standing:
+        if (namespace, name) not in self._volumes:
+            return Standing("Lost", "there is no such volume any more", trouble=True)
+        return self._places.standing(namespace, name)
 
     def used(self, uid: str) -> resources.Used:
         own = [volume.size for volume in self._volumes.values() if volume.owner == uid]
@@ -137,7 +128,8 @@ class Volumes:
 
     async def _add(self, owner: str, namespace: str, name: str, size: str, service: str, policy: str) -> Volume:
         count = quantities.size(size, what="size")
-        path = self.path_of(namespace, name)
+        names.volume(namespace)
+        names.volume(name)
         async with self._changing:
             if (namespace, name) in self._volumes:
                 raise VolumeExists(f"a volume {name} exists already", hint="choose another name")
@@ -146,9 +138,8 @@ class Volumes:
             await self._records.add(volume)
             self._volumes[(namespace, name)] = volume
             try:
-                await asyncio.to_thread(self._set_aside, path)  # a removal may have died before it got here
-                await asyncio.to_thread(self._make_folder, path)
-            except OSError:
+                await self._places.make(volume)
+            except (OSError, HansaError):
                 await self._remove(volume)
                 raise
             return volume
@@ -180,8 +171,7 @@ class Volumes:
     async def _remove(self, volume: Volume) -> None:
         await self._records.remove(volume.namespace, volume.name)
         self._volumes.pop((volume.namespace, volume.name), None)
-        path = self.path_of(volume.namespace, volume.name)
-        await asyncio.to_thread(self._set_aside, path)
+        await self._places.remove(volume.namespace, volume.name)
 
     def _known(self, namespace: str, name: str) -> Volume:
         volume = self._volumes.get((namespace, name))
@@ -190,20 +180,5 @@ class Volumes:
         return volume
 
     def _view(self, volume: Volume) -> VolumeView:
-        return VolumeView(volume, tuple(self._attached(volume.namespace, volume.name)))
-
-    # What follows runs in threads.
-
-    def _make_folder(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        if path.stat().st_gid != self.gid:
-            os.chown(path, -1, self.gid)
-        path.chmod(_MODE)  # after the change of group, which takes the set-group bit away
-
-    def _set_aside(self, path: Path) -> None:
-        if not path.exists():
-            return
-        aside = self._root / _ASIDE / uuid.uuid4().hex
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+        attached = tuple(self._attached(volume.namespace, volume.name))
+        return VolumeView(volume, attached, self._places.standing(volume.namespace, volume.name))

@@ -41,7 +41,7 @@ class TestRecovery:
         switch = home / "switch"
         switch.mkdir()
         switch.chmod(0o755)
-        mount = VolumeMount(switch, "/switch", 59_998)
+        mount = VolumeMount(str(switch), "/switch", 59_998)
         await host.apply(server("up", before="[ -e /switch/on ] || exit 4\n", mounts=(mount,)), running=True)
         seen = await until_state(host, "failed")
         assert seen.reason == "exit code 4"

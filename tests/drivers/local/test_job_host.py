@@ -329,7 +329,7 @@ class TestStaging:
         volume.mkdir()
         os.chown(volume, 0, 59_999)
         volume.chmod(0o2770)
-        mount = VolumeMount(volume, "/data", 59_999)
+        mount = VolumeMount(str(volume), "/data", 59_999)
         for word in ("first", "second"):
             job = order(f"echo {word} >> /data/notes.txt", mounts=(mount,))
             assert (await host.run(job)).succeeded

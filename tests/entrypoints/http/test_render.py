@@ -1,10 +1,15 @@
-"""A service made again under an old name shows nothing of the one before."""
+"""What is shown of a service is what it is now: not the one of that name before, nor its volume as it was."""
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from msgspec import structs
 
 from hansa.entrypoints.http.render import ServiceViews
 from hansa.services import Deployment, Record, Service
+from hansa.services.service import VolumeRequest
+from hansa.storage import Standing
 
 
 class OneService:
@@ -30,8 +35,23 @@ class OneService:
 def test_a_service_deleted_and_made_again_is_not_the_old_one() -> None:
     kept = OneService()
     idle = Deployment("unavailable", "", None, 0, 0, "unavailable")
-    views = ServiceViews(kept, lambda record: idle)  # type: ignore[arg-type]
+    views = ServiceViews(kept, lambda record: idle, lambda namespace, name: Standing())  # type: ignore[arg-type]
     assert json.loads(views.of(kept.record, full=True))["token"] == "a" * 64
     kept.record = kept.made("bob", "b" * 64)
     shown = json.loads(views.of(kept.record, full=True, deployment=True))
     assert (shown["token"], shown["owner"], shown["deployment"]["state"]) == ("b" * 64, "bob", "unavailable")
+
+
+def test_a_volume_is_shown_as_it_is_now() -> None:
+    kept, standing = OneService(), Standing("Pending", "no class of that name", trouble=True)
+    volume = VolumeRequest(name="models", mount_path="/data")
+    kept.record = replace(kept.record, service=structs.replace(kept.record.service, volume=volume))
+    idle = Deployment("unavailable", "", None, 0, 0, "unavailable")
+    views = ServiceViews(kept, lambda record: idle, lambda namespace, name: standing)  # type: ignore[arg-type]
+
+    def shown() -> dict[str, object]:
+        return dict(json.loads(views.of(kept.record, full=False))["volume_status"])
+
+    assert shown() == {"enabled": True, "name": "models", "phase": "Pending", "error": "no class of that name"}
+    standing = Standing()
+    assert shown() == {"enabled": True, "name": "models", "phase": "Bound"}

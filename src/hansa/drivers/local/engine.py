@@ -102,7 +102,7 @@ class Engine:
             binds=(
                 Bind(workdir.config, environment.CONFIG, read_only=True),
                 *([Bind(workdir.mount, f"/mnt/{mount}")] if mount else []),
-                *(Bind(volume.source, volume.target) for volume in order.mounts),
+                *(Bind(Path(volume.source), volume.target) for volume in order.mounts),
             ),
             group=order.mounts[0].gid if order.mounts else None,
             hold=hold,

@@ -90,7 +90,7 @@ def make(app: App) -> FastAPI:
         openapi_url="/openapi.json",
     )
     api.state.hansa = app
-    api.state.views = ServiceViews(app.room.records, app.deployment_of)
+    api.state.views = ServiceViews(app.room.records, app.deployment_of, app.volumes.standing_of)
     api.state.exposed_pools = pools
     for module in _ROUTERS:
         api.include_router(module.router)

@@ -9,6 +9,9 @@ from hansa import services
 from hansa.entrypoints.http.shapes import Credentials
 from hansa.kernel import clock
 from hansa.services import Deployment, Failure, Job, Record, Service, Services
+from hansa.storage import Standing
+
+_NO_VOLUME = Standing()
 
 
 def summary(state: Deployment) -> dict[str, Any]:
@@ -71,25 +74,35 @@ def job(one: Job) -> dict[str, Any]:
 
 
 class ServiceViews:
-    """Services as bytes, made once for each record and kind of viewer: a listing of a thousand is a join."""
+    """Services as bytes, made once for each record and kind of viewer, and again when its volume changes: a listing of
+    a thousand is a join."""
 
-    def __init__(self, records: Services, deployment_of: Callable[[Record], Deployment]) -> None:
+    def __init__(
+        self,
+        records: Services,
+        deployment_of: Callable[[Record], Deployment],
+        volume_of: Callable[[str, str], Standing],
+    ) -> None:
         self._records = records
         self._deployment_of = deployment_of
-        self._made: dict[tuple[str, bool], tuple[Record, bytes]] = {}
+        self._volume_of = volume_of
+        self._made: dict[tuple[str, bool], tuple[Record, Standing, bytes]] = {}
 
     def of(self, record: Record, *, full: bool, deployment: bool = False) -> bytes:
         key = (record.service.name, full)
+        service = record.service
+        volume = self._volume_of(service.namespace, service.volume.name) if service.volume is not None else _NO_VOLUME
         made = self._made.get(key)
-        if made is None or made[0] is not record:  # a service deleted and made again counts its versions anew
+        # a service deleted and made again counts its versions anew
+        if made is None or made[0] is not record or made[1] != volume:
             secrets = self._records.secrets(record.service.name) if full else {}
-            shown = services.wire_view.definition(record, full=full, secrets=secrets)
-            made = (record, msgspec.json.encode(shown))
+            shown = services.wire_view.definition(record, full=full, secrets=secrets, volume=volume)
+            made = (record, volume, msgspec.json.encode(shown))
             self._made[key] = made
             self._forget_missing()
         if not deployment:
-            return made[1]
-        return made[1][:-1] + b',"deployment":' + msgspec.json.encode(summary(self._deployment_of(record))) + b"}"
+            return made[2]
+        return made[2][:-1] + b',"deployment":' + msgspec.json.encode(summary(self._deployment_of(record))) + b"}"
 
     def _forget_missing(self) -> None:
         """Drops what was made for services that are gone, now and then."""

@@ -179,6 +179,7 @@ class VolumeStatus(Part, frozen=True, kw_only=True):
     enabled: bool
     name: str | UnsetType = UNSET
     phase: str | UnsetType = UNSET
+    error: str | UnsetType = UNSET
 
 
 class ServiceShown(Service, frozen=True, kw_only=True):

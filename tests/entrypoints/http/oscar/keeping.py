@@ -57,7 +57,12 @@ class Keeping:
         accounting = storage.Accounting(store, self.clock)
         self.buckets = storage.Buckets(register, store, grants, self.people, self.quotas, accounting, self.clock)
         self.volumes = storage.Volumes(
-            VolumeStore(self.database), self.root / "volumes", self.quotas, self.people, lambda *_: [], self.clock
+            VolumeStore(self.database),
+            storage.Folders(self.root / "volumes"),
+            self.quotas,
+            self.people,
+            lambda *_: [],
+            self.clock,
         )
         self.usage = resources.Usage(usage)
         self.room = Services(ServiceStore(self.database, self.vault))

@@ -1,4 +1,4 @@
-"""`/system/volumes`: folders of the caller's namespace that outlive the jobs using them."""
+"""`/system/volumes`: what is kept in the caller's namespace and outlives the jobs using it."""
 
 from typing import Annotated
 
@@ -33,8 +33,9 @@ class AttachmentShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusShown(msgspec.Struct, frozen=True, kw_only=True):
-    phase: str
+    phase: str  # ready | in_use | pending | lost
     attachment_count: int | UnsetType = UNSET
+    reason: str | UnsetType = UNSET  # why it is not ready
 
 
 class ManagedVolume(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,5 +95,13 @@ def _shown(view: VolumeView) -> ManagedVolume:
         creation_mode="service" if volume.created_by else "api",
         lifecycle_policy=volume.policy,
         attachments=attachments or UNSET,
-        status=StatusShown(phase="in_use" if attachments else "ready", attachment_count=len(attachments) or UNSET),
+        status=StatusShown(
+            phase=_phase(view), attachment_count=len(attachments) or UNSET, reason=view.standing.reason or UNSET
+        ),
     )
+
+
+def _phase(view: VolumeView) -> str:
+    if view.standing.phase != "Bound":
+        return view.standing.phase.lower()
+    return "in_use" if view.attachments else "ready"
