@@ -9,8 +9,9 @@ from typing import Any
 import structlog
 
 from hansa import __version__, resources, services, storage
+from hansa.bootstrap.engines import Engines, Nodes
 from hansa.bootstrap.telemetry import Telemetry
-from hansa.drivers import local, s3
+from hansa.drivers import s3
 from hansa.federation import member
 from hansa.identity import Caller, SignIn
 from hansa.kernel import errors
@@ -44,8 +45,7 @@ class App:
     register: storage.BucketRegister
     accounting: storage.Accounting
     admission: resources.Admission
-    node: local.LocalNode
-    level: local.Level
+    engine: Engines
     database: Database
     own_images: tuple[str, ...]
     started: float
@@ -62,13 +62,21 @@ class App:
         return self.room.buckets
 
     @property
+    def nodes(self) -> Nodes:
+        return self.engine.nodes
+
+    @property
     def volumes(self) -> storage.Volumes:
         return self.room.volumes
 
     async def missing_parts(self) -> list[str]:
         """What does not answer now, in words."""
         missing: list[str] = []
-        checks = {"database": self._check_database(), "object store": self.open_store.store.check()}
+        checks = {
+            "database": self._check_database(),
+            "object store": self.open_store.store.check(),
+            self.engine.runtime: self.engine.check(),
+        }
         found = await asyncio.gather(*checks.values(), return_exceptions=True)
         for part, error in zip(checks, found, strict=True):
             if isinstance(error, errors.HansaError):
@@ -112,10 +120,7 @@ class App:
         found = self.room.exposed_host.deployment(name) if record.service.exposed else None
         if found is not None:
             return found
-        if self.settings.sandbox.runtime == "podman":
-            how = f"jobs run in the image {record.service.image}"
-        else:
-            how = f"jobs run in this machine's own userland inside a sandbox; image {record.service.image} is not used"
+        how = self.engine.how(record.service)
         if record.service.synchronous.min_scale > 0:
             workers = record.service.synchronous.min_scale
             return Deployment("ready", f"{workers} warm workers wanted; {how}", None, workers, 0, "knative_service")
@@ -133,6 +138,18 @@ class App:
         except errors.Temporary:
             self._notes = batch + self._notes
             raise
+
+    def resize(self) -> None:
+        """What jobs may use together is what the nodes have now."""
+        capacity, largest, ledger = self.nodes.capacity(), self.nodes.largest(), self.admission.ledger
+        if (capacity.cpu, capacity.memory, largest) != (ledger.cpu, ledger.memory, ledger.largest):
+            self.admission.resize(capacity.cpu, capacity.memory, largest)
+            self.room.dispatcher.resized()
+
+    async def watch_nodes(self) -> None:
+        """For ever, where what they have may change."""
+        if self.engine.watch is not None:
+            await self.engine.watch(self.resize)
 
     async def repair_store(self) -> None:
         """Its users and buckets are made sure of at the start, after every restart of the embedded store, and while
@@ -169,13 +186,13 @@ def default_provider(address: storage.StoreAddress) -> dict[str, Any]:
     }
 
 
-def about() -> dict[str, Any]:
+def about(engine_version: str = "") -> dict[str, Any]:
     """`/system/info`."""
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     return {
         "version": __version__,
         "git_commit": "",
         "architecture": machine,
-        "kubernetes_version": "",
+        "kubernetes_version": engine_version,
         "serverless_backend": {"name": "Hansa", "version": __version__},
     }

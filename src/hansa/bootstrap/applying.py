@@ -43,11 +43,8 @@ def _limits(app: App, fresh: Settings, _named: frozenset[str]) -> None:
 
 
 def _capacity(app: App, fresh: Settings, _named: frozenset[str]) -> None:
-    app.node.adopt(fresh.jobs)
-    capacity, ledger = app.node.capacity(), app.admission.ledger
-    if (capacity.cpu, capacity.memory) != (ledger.cpu, ledger.memory):
-        app.admission.resize(capacity.cpu, capacity.memory)
-        app.room.dispatcher.resized()
+    app.nodes.adopt(fresh.jobs)
+    app.resize()
 
 
 def _quotas(app: App, fresh: Settings, _named: frozenset[str]) -> None:
@@ -116,7 +113,7 @@ class Applying:
 
     def _check(self, fresh: Settings, named: frozenset[str]) -> None:
         """What only this machine knows."""
-        there, jobs = self._app.node.whole(), fresh.jobs
+        there, jobs = self._app.nodes.whole(), fresh.jobs
         if "jobs.cpu" in named and jobs.cpu and quantities.millicores(jobs.cpu) > there.cpu:
             raise SettingRefused(f"jobs.cpu: {jobs.cpu} is more than this machine has ({there.cpu}m)")
         if "jobs.memory" in named and jobs.memory and quantities.size(jobs.memory) > there.memory:
@@ -130,7 +127,7 @@ class Applying:
 
     def _check_waiting(self, fresh: Settings) -> None:
         """A job that was accepted must not become impossible."""
-        capacity = self._app.node.capacity_with(fresh.jobs)
+        capacity = self._app.nodes.capacity_with(fresh.jobs)
         for waiting in self._app.room.dispatcher.lined_up():
             if self._app.room.dispatcher.never_fits(waiting.cpu, waiting.memory):
                 continue  # it waits for a member with more room anyway

@@ -3,11 +3,8 @@
 `opened` starts the parts in the order they need each other and stops them in reverse, also when one fails to start.
 """
 
-import asyncio
 import fcntl
-import hashlib
 import os
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,12 +14,12 @@ from typing import Any
 import httpx
 
 from hansa import resources, services, settings, storage
-from hansa.bootstrap import federating
+from hansa.bootstrap import engines, federating
 from hansa.bootstrap.app import ALLOWED_IMAGES, App, default_provider
 from hansa.bootstrap.applying import limits_of
 from hansa.bootstrap.membership import membership
 from hansa.bootstrap.telemetry import Telemetry
-from hansa.drivers import local, oidc, s3
+from hansa.drivers import oidc, s3
 from hansa.identity import Basic, SignIn, Vault
 from hansa.kernel import errors
 from hansa.kernel.clock import Clock, SystemClock
@@ -198,47 +195,24 @@ def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
     return _Keeping(register, people, buckets, volumes, quotas, accounting)
 
 
-@dataclass(frozen=True, slots=True)
-class _Engines:
-    """What runs things on this machine."""
-
-    level: local.Level
-    logs: local.LogBook
-    jobs: local.LocalJobHost
-    sync: local.LocalSyncHost
-    exposed: local.LocalExposedHost
-
-
-async def _engines(ground: _Ground, admission: resources.Admission, node: local.LocalNode) -> _Engines:
-    given, data, parts = ground.given, ground.data, ground.parts
-    runtime, level = await _open_runtime(given, data, parts)
-    engine = local.Engine(
-        runtime=runtime,
-        store=ground.open_store.store,
-        open_foreign=open_foreign,
-        work=data / "work",
-        node=node.name,
-        network=given.sandbox.network,
-        processes=given.sandbox.processes,
-    )
-    await engine.sweep()
-    logs = local.LogBook(data / "logs", given.jobs.log_limit)
-    sync_host = local.LocalSyncHost(engine, admission)
-    parts.push_async_callback(sync_host.close)
-    exposed_host = local.LocalExposedHost(engine, admission)
-    parts.push_async_callback(exposed_host.close)
-    return _Engines(level, logs, local.LocalJobHost(engine, logs), sync_host, exposed_host)
-
-
 async def _build(ground: _Ground) -> App:
     given, clock, records, open_store = ground.given, ground.clock, ground.records, ground.open_store
     telemetry = Telemetry()
-    node = local.LocalNode(socket.gethostname(), given.jobs)
-    capacity = node.capacity()
-    admission = resources.Admission(resources.Ledger(capacity.cpu, capacity.memory))
     usage = UsageStore(ground.database)
     keeping = _keeping(ground, usage)
-    engines = await _engines(ground, admission, node)
+    delegated_keys = federating.DelegatedKeys(open_store, keeping.people, records)
+    engine_ground = engines.Ground(
+        given=given,
+        data=ground.data,
+        open_store=open_store,
+        open_foreign=open_foreign,
+        keys_of=delegated_keys.with_address,
+        parts=ground.parts,
+    )
+    nodes = await engines.open_nodes(engine_ground, lambda: admission.ledger.promised)
+    capacity = nodes.capacity()
+    admission = resources.Admission(resources.Ledger(capacity.cpu, capacity.memory, nodes.largest()))
+    engine = await engines.open_engines(engine_ground, admission, nodes)
     jobs = JobStore(ground.database)
 
     def order_for(job: Job) -> RunOrder | None:
@@ -246,7 +220,7 @@ async def _build(ground: _Ground) -> App:
         if record is None:
             return None
         gate = services.receiving.gate(room, job)
-        return services.orders.make(room, record, job.name, job.event, may_publish=gate)
+        return services.orders.make(room, record, job.name, job.event, may_publish=gate, movable=delegable(job.service))
 
     def delegable(name: str) -> bool:
         record = records.get(name)
@@ -254,34 +228,34 @@ async def _build(ground: _Ground) -> App:
 
     dispatcher = Dispatcher(
         jobs,
-        engines.jobs,
+        engine.jobs,
         admission,
         order_for=order_for,
         within_quota=_within_quota(keeping.quotas),
         clock=clock,
-        most_attempts=given.jobs.attempts,
+        most_attempts=engine.attempts,
         on_change=_counting(telemetry, clock),
         delegable=delegable,
         on_stuck=lambda: app.delegator.wake(),  # noqa: PLW0108 - the app is made below
         permitted=lambda waiting: services.duty.may_start(room, waiting, app.delegator.in_vain),
+        on_turned_away=lambda name: app.delegator.offer_now(name),  # noqa: PLW0108
     )
     abroad = federating.federating(given, ground.database, ground.vault, clock, ground.parts)
-    delegated_keys = federating.DelegatedKeys(open_store, keeping.people, records)
     facts = Facts(ground.database)
     allowed = await facts.get(ALLOWED_IMAGES)
     provider = default_provider(open_store.store.address)
     room = Room(
         records=records,
         jobs=jobs,
-        logs=engines.logs,
+        logs=engine.logs,
         uploads=UploadLedger(ground.database),
         people=keeping.people,
         buckets=keeping.buckets,
         volumes=keeping.volumes,
         store=open_store.store,
-        job_host=engines.jobs,
-        sync_host=engines.sync,
-        exposed_host=engines.exposed,
+        job_host=engine.jobs,
+        sync_host=engine.sync,
+        exposed_host=engine.exposed,
         rules=lambda: services.Rules(app.allowed_images, provider),
         limits=limits_of(given),
         clock=clock,
@@ -313,8 +287,7 @@ async def _build(ground: _Ground) -> App:
         register=keeping.register,
         accounting=keeping.accounting,
         admission=admission,
-        node=node,
-        level=engines.level,
+        engine=engine,
         database=ground.database,
         own_images=tuple(allowed) if allowed is not None else given.images.allowed,
         started=clock.now(),
@@ -325,7 +298,7 @@ async def _build(ground: _Ground) -> App:
     app.membership = membership(app, abroad.peers, ground.data, ground.parts)
     await app.membership.open()
     await _take_up(room)
-    await _clear_work(room, ground.data / "work")
+    await _clear_work(room, await engine.present())
     _watch(telemetry, app)
     return app
 
@@ -340,11 +313,11 @@ async def _take_up(room: Room) -> None:
     await services.creation.settle_workers(room)
 
 
-async def _clear_work(room: Room, work: Path) -> None:
-    """Folders of runs that had ended, and were not taken away any more when the manager died."""
+async def _clear_work(room: Room, present: Sequence[str]) -> None:
+    """Runs that had ended, and were not taken away any more when the manager died."""
     needed = {waiting.name for waiting in await room.jobs.waiting()}
-    for name in await asyncio.to_thread(lambda: [folder.name for folder in work.iterdir()] if work.is_dir() else []):
-        if not name.startswith(".") and name not in needed:
+    for name in present:
+        if name not in needed:
             await room.job_host.discard(name)
 
 
@@ -372,19 +345,6 @@ def _within_quota(quotas: resources.Quotas) -> Callable[[str, Needs, Needs], boo
         return (cpu is None or used.cpu + asked.cpu <= cpu) and (memory is None or used.memory + asked.memory <= memory)
 
     return fits
-
-
-async def _open_runtime(given: Settings, data: Path, parts: AsyncExitStack) -> tuple[local.Runtime, local.Level]:
-    # several managers may share a machine, and one cluster's name may be used in two folders
-    instance = f"{given.cluster.id[:24]}-{hashlib.sha256(str(data).encode()).hexdigest()[:8]}"
-    where: dict[str, Any] = {"instance": instance, "uid_base": given.sandbox.uid_base, "run_dir": data / "run"}
-    if given.sandbox.runtime == "podman":
-        containers = await local.PodmanRuntime.open(**where)
-        parts.push_async_callback(containers.close)
-        return containers, await local.probe()
-    runtime = await local.HostRuntime.open(**where)
-    parts.push_async_callback(runtime.close)
-    return runtime, runtime.level
 
 
 async def sign_in(given: Settings, parts: AsyncExitStack) -> SignIn:

@@ -89,6 +89,17 @@ class DelegatedKeys:
         self._people = people
         self._records = records
 
+    async def with_address(self, service: str, owner: str) -> dict[str, str]:
+        """As a provider of storage, for whoever reaches the store by its public address."""
+        keys, address = await self.of(service, owner), self._open_store.store.address
+        return {
+            "endpoint": address.endpoint,
+            "region": address.region,
+            "verify": str(address.verify).lower(),
+            "access_key": keys.access_key,
+            "secret_key": keys.secret_key,
+        }
+
     async def of(self, service: str, owner: str) -> storage.Keys:
         if owner != ADMIN_UID and self._people.knows(owner):
             return await self._people.keys(Caller(kind="user", uid=owner, name=owner))

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -68,30 +69,37 @@ class Hold:
         disk = await asyncio.to_thread(shutil.disk_usage, self._data)
         step = max(1, disk.total // _STEPS)
         self._count_now_and_then()
-        node = Node(
-            name=app.node.name,
+        seen = app.nodes.look()
+        alone = len(seen) == 1 and seen[0].name == socket.gethostname()  # then our disk is the node's
+        nodes = [
+            Node(
+                name=one.name,
+                ready=one.ready,
+                cpu=one.cpu,
+                cpu_used=one.cpu_requested,
+                memory=one.memory,
+                memory_used=one.memory_requested,
+                gpu=one.gpus,
+                disk=disk.total if alone else 0,
+                disk_used=disk.used // step * step if alone else 0,
+            )
+            for one in seen
+        ]
+        totals = Totals(
+            nodes=len(nodes),
+            nodes_ready=sum(one.ready for one in nodes),
             cpu=ledger.cpu,
             cpu_used=used.cpu,
             memory=ledger.memory,
             memory_used=used.memory,
             disk=disk.total,
             disk_used=disk.used // step * step,
-        )
-        totals = Totals(
-            nodes=1,
-            nodes_ready=1,
-            cpu=node.cpu,
-            cpu_used=node.cpu_used,
-            memory=node.memory,
-            memory_used=node.memory_used,
-            disk=node.disk,
-            disk_used=node.disk_used,
             services=len(app.room.records.all()),
             jobs_running=dispatcher.running,
             jobs_waiting=dispatcher.waiting,
             storage_used=self._stored,
         )
-        return {"totals": totals, "nodes": [node], "facts": self.facts()}
+        return {"totals": totals, "nodes": nodes, "facts": self.facts()}
 
     async def missing(self) -> Sequence[str]:
         return await self._app.missing_parts()

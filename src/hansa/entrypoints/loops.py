@@ -97,6 +97,7 @@ async def running(app: App) -> AsyncIterator[None]:
         "tokens": rotate_tokens,
         "drain": drain,
         "membership": app.membership.work,
+        "nodes": app.watch_nodes,
     }
     tasks = [asyncio.create_task(supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:

@@ -32,6 +32,8 @@ class KubernetesSettings(_Group):
     """Which context of that file; empty means its current one."""
     image: str = ""
     """Hansa's own image, which the nodes can pull: it brings jobs' files in and out. Needed with `kubernetes`."""
+    pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
+    """When users' images are pulled; empty is Kubernetes' own rule: always for `latest`, else if it is not there."""
     namespace: str = Field("hansa", pattern=_NAME)
     """Where the manager keeps what no pod of a user may reach: refresh tokens, keys and its lease."""
     namespaces: tuple[str, ...] = ()

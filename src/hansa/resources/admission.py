@@ -75,9 +75,9 @@ class Admission:
         for listener in list(self._listeners):
             listener()
 
-    def resize(self, cpu: int, memory: int) -> None:
+    def resize(self, cpu: int, memory: int, largest: Needs | None = None) -> None:
         """The cluster has more now, or less. What is held stays held; nothing new starts before it fits."""
-        self.ledger.cpu, self.ledger.memory = cpu, memory
+        self.ledger.cpu, self.ledger.memory, self.ledger.largest = cpu, memory, largest
         self._call_up()
         for listener in list(self._listeners):
             listener()

@@ -21,16 +21,19 @@ class Node:
     memory: int
     cpu_used: int
     memory_used: int
+    cpu_requested: int = 0  # promised to what runs there
+    memory_requested: int = 0
     ready: bool = True
     gpus: int = 0
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Promises against one node's capacity."""
+    """Promises against what all nodes have together."""
 
     cpu: int
     memory: int
+    largest: Needs | None = None  # what the largest node has, where there are several
     _held: dict[str, Needs] = field(default_factory=dict)
     _cpu_held: int = 0
     _memory_held: int = 0
@@ -41,6 +44,12 @@ class Ledger:
             return f"it needs {needs.cpu}m cpu, this cluster has {self.cpu}m"
         if needs.memory > self.memory:
             return f"it needs {needs.memory} bytes of memory, this cluster has {self.memory}"
+        if self.largest is not None and needs.cpu > self.largest.cpu:
+            return f"it needs {needs.cpu}m cpu, the largest node of this cluster has {self.largest.cpu}m"
+        if self.largest is not None and needs.memory > self.largest.memory:
+            return (
+                f"it needs {needs.memory} bytes of memory, the largest node of this cluster has {self.largest.memory}"
+            )
         return ""
 
     def hold(self, name: str, needs: Needs) -> bool:

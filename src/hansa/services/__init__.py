@@ -31,6 +31,7 @@ from hansa.services.dispatch import Dispatcher
 from hansa.services.errors import (
     BadService,
     JobNotFound,
+    NoRoom,
     NotExposed,
     NoWorker,
     QueueFull,
@@ -117,6 +118,7 @@ __all__ = [
     "Limits",
     "LogLine",
     "Member",
+    "NoRoom",
     "NoWorker",
     "NodeRoom",
     "NotExposed",

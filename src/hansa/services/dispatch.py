@@ -16,6 +16,7 @@ import structlog
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError, Temporary
 from hansa.resources import Admission, Needs
+from hansa.services.errors import NoRoom
 from hansa.services.job import Job, Outcome, Status
 from hansa.services.ports import JobHost, Jobs, RunOrder, Waiting
 from hansa.services.queue import Queue
@@ -46,6 +47,7 @@ class Dispatcher:
         delegable: Callable[[str], bool] = lambda service: False,
         on_stuck: Callable[[], None] = lambda: None,
         permitted: Callable[[Waiting], bool] = lambda waiting: True,
+        on_turned_away: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._jobs = jobs
         self._host = host
@@ -58,6 +60,8 @@ class Dispatcher:
         self._delegable = delegable
         self._on_stuck = on_stuck
         self._permitted = permitted
+        self._on_turned_away = on_turned_away
+        self.turned_away: set[str] = set()  # what our engine had no room for: members are asked before it is again
         self._queue = Queue()
         self._hopeless: list[Waiting] = []  # too large for this cluster; they need not wait to hear it
         self._look_again = False
@@ -65,6 +69,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._held: dict[str, Waiting] = {}  # what each running job holds, by name
+        self._again: dict[str, Waiting] = {}  # turned away, and to wait again as soon as their task is over
         self._ending: dict[str, Ended] = {}
         admission.on_release(self._wake.set)
 
@@ -185,6 +190,10 @@ class Dispatcher:
         self._running.pop(name, None)
         self._held.pop(name, None)
         self._admission.release(name)
+        again = self._again.pop(name, None)
+        if again is not None:
+            self._on_turned_away(name)
+            self.offer(again)
 
     def _may_start(self, waiting: Waiting) -> bool:
         needs = Needs(waiting.cpu, waiting.memory)
@@ -206,11 +215,14 @@ class Dispatcher:
             job = await self._begin(name)
             if job is None:
                 return  # deleted, or ended, while it waited
+            self.turned_away.discard(name)
             self._on_change(job, None)
             outcome = await self._outcome(job)
             await self._write_end(name, outcome)
             self._on_change(job, outcome)
             await self._host.discard(name)
+        except NoRoom as full:
+            await self._turn_away(waiting, full.message)
         except asyncio.CancelledError:
             ended = self._ending.pop(name, None)
             if ended is None:
@@ -220,6 +232,12 @@ class Dispatcher:
         except Exception as error:  # one job's trouble must not end the others
             _log.exception("the job could not be followed", job=name)
             await self._write_end(name, Outcome(False, None, f"the manager failed: {type(error).__name__}"))
+
+    async def _turn_away(self, waiting: Waiting, reason: str) -> None:
+        """It waits again, to be offered to members first."""
+        if await self._durably(lambda: self._jobs.wait_again(waiting.name, reason)):
+            self.turned_away.add(waiting.name)
+            self._again[waiting.name] = waiting
 
     async def _begin(self, name: str) -> Job | None:
         unsure = False
@@ -240,6 +258,8 @@ class Dispatcher:
             return Outcome(False, None, "its service is gone")
         try:
             return await self._host.run(order)
+        except NoRoom:
+            raise
         except HansaError as error:
             return Outcome(False, None, error.message)
         except Exception as error:  # a defect of an engine must not take the other jobs down

@@ -44,10 +44,11 @@ def require_open(room: Room, present: Job | None = None) -> None:
 
 def may_start(room: Room, waiting: Waiting, in_vain: Callable[[str], bool]) -> bool:
     """Whether a job that waits may begin here. One of our own that members could run begins only if they did not take
-    it (`in_vain`): it is better off here than nowhere."""
-    if not room.duty.draining:
+    it (`in_vain`): it is better off here than nowhere. So is one that our engine had no room for."""
+    turned_away = waiting.name in room.dispatcher.turned_away
+    if not room.duty.draining and not turned_away:
         return True
-    if room.receipts.get(waiting.name) is not None:
+    if room.duty.draining and room.receipts.get(waiting.name) is not None:
         return False
     record = room.records.get(waiting.service)
     return record is None or not replicas.own_targets(record.service) or in_vain(waiting.name)

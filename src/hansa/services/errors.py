@@ -45,6 +45,12 @@ class QueueFull(errors.Temporary):
     code = "job.queue-full"
 
 
+class NoRoom(errors.Temporary):
+    """The cluster has no room for a job that another may run."""
+
+    code = "job.no-room"
+
+
 class RunFailed(errors.HansaError):
     """A synchronous run did not end well."""
 

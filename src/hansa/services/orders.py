@@ -20,6 +20,7 @@ def make(
     *,
     seconds: float | None = None,
     may_publish: Callable[[], Awaitable[bool]] | None = None,
+    movable: bool = False,
     store: Mapping[str, str] | None = None,
 ) -> RunOrder:
     """`store` is where the data of a run for another cluster lives, with its keys."""
@@ -47,6 +48,7 @@ def make(
         seconds=seconds if seconds is not None else time_limit(service, room.limits.time_limit),
         mounts=_mounts(room, service),
         may_publish=may_publish,
+        movable=movable,
     )
 
 

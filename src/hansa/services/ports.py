@@ -91,6 +91,10 @@ class Jobs(Protocol):
         """After a restart: what ran when we died waits again, or failed if it was tried too often (returned)."""
         ...
 
+    async def wait_again(self, name: str, reason: str) -> bool:
+        """Running → Pending, for it has not begun; False if it is anything else."""
+        ...
+
     async def again(self, name: str, reasons: Sequence[str]) -> bool:
         """Failed for one of these reasons → Pending; False if it is anything else."""
         ...
@@ -141,6 +145,7 @@ class RunOrder:
     seconds: float
     mounts: tuple[VolumeMount, ...] = ()
     may_publish: Callable[[], Awaitable[bool]] | None = None  # asked before outputs are stored; False: throw them away
+    movable: bool = False  # another cluster may run it: an engine that has no room for it says so (`NoRoom`)
 
 
 class JobHost(Protocol):
@@ -148,7 +153,8 @@ class JobHost(Protocol):
 
     async def run(self, order: RunOrder) -> Outcome:
         """Until its end. Harmless to call again for the same name: a script that finished is not run twice.
-        Cancelling it ends the whole process tree."""
+        Cancelling it ends the whole process tree. Raises `NoRoom` for one that is movable, has not begun and cannot be
+        placed; nothing of it is left then."""
         ...
 
     async def discard(self, name: str) -> None:

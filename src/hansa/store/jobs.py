@@ -85,6 +85,11 @@ class JobStore:
 
         return await self._database.write(write)
 
+    async def wait_again(self, name: str, reason: str) -> bool:
+        running = sa.and_(jobs.c.name == name, jobs.c.status == Status.RUNNING, jobs.c.phase == "here")
+        statement = jobs.update().where(running).values(status=Status.PENDING, started=None, reason=reason)
+        return bool(await self._database.write(lambda c: c.execute(statement).rowcount))
+
     async def again(self, name: str, reasons: Sequence[str]) -> bool:
         ended = sa.and_(jobs.c.name == name, jobs.c.status == Status.FAILED, jobs.c.reason.in_(reasons))
         fresh = {"status": Status.PENDING, "phase": "here", "started": None, "finished": None, "exit_code": None}

@@ -29,7 +29,7 @@ def write(root: Path, name: str, text: str) -> None:
 
 
 def test_this_very_machine() -> None:
-    seen = LocalNode("here", JobSettings()).look()
+    (seen,) = LocalNode("here", JobSettings()).look()
     assert seen.name == "here"
     assert 0 < seen.cpu <= (os.cpu_count() or 1) * 1000
     assert 0 < seen.memory_used < seen.memory
@@ -39,7 +39,7 @@ def test_this_very_machine() -> None:
 
 def test_nine_tenths_of_the_memory_are_promised(root: Path) -> None:
     assert LocalNode("n", JobSettings(), root).capacity().memory == 8 * GIB * 9 // 10
-    assert LocalNode("n", JobSettings(), root).look().memory_used == 2 * GIB
+    assert LocalNode("n", JobSettings(), root).look()[0].memory_used == 2 * GIB
 
 
 def test_settings_override_what_is_there(root: Path) -> None:
@@ -70,6 +70,6 @@ def test_limits_of_the_older_kind_count(root: Path) -> None:
 def test_use_is_that_of_the_last_moments(root: Path) -> None:
     moments = iter([0.0, 0.1, 2.0, 2.0])
     node = LocalNode("n", JobSettings(cpu="64"), root, now=lambda: next(moments))
-    assert node.look().cpu_used == 0, "too early to tell"
+    assert node.look()[0].cpu_used == 0, "too early to tell"
     write(root, "proc/stat", "cpu 150 0 100 850 0 0 0 0 0 0\n")
-    assert node.look().cpu_used == (os.cpu_count() or 1) * 500
+    assert node.look()[0].cpu_used == (os.cpu_count() or 1) * 500

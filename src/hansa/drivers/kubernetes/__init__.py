@@ -3,5 +3,30 @@ Jobs (`job_host`), synchronous calls by warm pods (`sync_host`), long-lived serv
 
 Each is made by pure functions (`…_manifest`, on the ground of `pods`) and read by others (`job_verdict`,
 `exposed_standing`, on that of `pod_status`); all see the cluster by one list and watch of each kind (`board`,
-`following`). Files are moved by a program of ours beside the script (`stager`). Not yet put together by `bootstrap`.
+`following`). Files are moved by a program of ours beside the script (`stager`). How much there is tell the `nodes`.
 """
+
+from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.engine import Engine
+from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
+from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
+from hansa.drivers.kubernetes.job_host import KubernetesJobHost
+from hansa.drivers.kubernetes.job_logs import KubernetesLogs
+from hansa.drivers.kubernetes.nodes import KubernetesNodes
+from hansa.drivers.kubernetes.pods import Shape
+from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
+
+__all__ = [
+    "ApiRefused",
+    "ApiUnreachable",
+    "Board",
+    "Connection",
+    "Engine",
+    "KubernetesExposedHost",
+    "KubernetesJobHost",
+    "KubernetesLogs",
+    "KubernetesNodes",
+    "KubernetesSyncHost",
+    "Shape",
+]

@@ -1,7 +1,7 @@
 """What does Kubernetes show of ours now? Jobs, Deployments and pods, kept in step, and who waits for news."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,16 +17,16 @@ from hansa.drivers.kubernetes.following import Follow, Key
 class Board:
     """Jobs and services by their names, which are unique in the cluster."""
 
-    def __init__(self, client: AsyncClient, cluster: str) -> None:
+    def __init__(self, client: AsyncClient, cluster: str, namespaces: Sequence[str] = ()) -> None:
         marks = labels.of_cluster(cluster)
         self._news: dict[str, asyncio.Event] = {}
         self._pods_of: dict[str, set[Key]] = {}
         self._instances: dict[str, set[Key]] = {}
         self._workers: dict[str, set[Key]] = {}
         self.on_exposed: Callable[[str], None] = lambda _: None  # hears of every change of an exposed service
-        self._jobs = Follow(client, Job, marks, self._job_changed)
-        self._pods = Follow(client, Pod, marks, self._pod_changed)
-        self._deployments = Follow(client, Deployment, marks, self._deployment_changed)
+        self._jobs = Follow(client, Job, marks, self._job_changed, namespaces=namespaces)
+        self._pods = Follow(client, Pod, marks, self._pod_changed, namespaces=namespaces)
+        self._deployments = Follow(client, Deployment, marks, self._deployment_changed, namespaces=namespaces)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -57,6 +57,16 @@ class Board:
         """A pod that answers calls."""
         found = [pod for key in self._workers.get(name, ()) if (pod := self._pods.get(key)) is not None]
         return found[0] if found else None
+
+    def workers(self) -> list[tuple[str, str]]:
+        """All pods that answer calls, by their own names, with their namespaces."""
+        found = [(name, key[0]) for name, keys in self._workers.items() for key in keys]
+        return sorted(found)
+
+    def deployed_in(self, service: str) -> set[str]:
+        """Namespaces with a Deployment of an exposed service."""
+        every = self._deployments.all()
+        return {one.metadata.namespace for one in every if (one.metadata.labels or {}).get(labels.EXPOSED) == service}
 
     def job(self, namespace: str, name: str) -> Any | None:
         return self._jobs.get((namespace, name))

@@ -19,6 +19,7 @@ from hansa.kernel.errors import NotFound
 T = TypeVar("T")
 FIELD_MANAGER = "hansa"
 _CALL = 10.0  # seconds
+_PAGE = 500
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -44,6 +45,20 @@ class Connection:
     async def close(self) -> None:
         await self.client.close()
 
+    async def check(self) -> None:
+        """Raises `ApiUnreachable` or `ApiRefused` unless the API server answers us."""
+        await self.version()
+
+    async def version(self) -> str:
+        """Of the cluster, as v1.34.4."""
+        return str((await self._call("ask for the version", self._version())).get("gitVersion", ""))
+
+    async def _version(self) -> dict[str, Any]:
+        # lightkube knows objects only, and this is none
+        answer = await self.client._client._client.get("/version")
+        answer.raise_for_status()
+        return dict(answer.json())
+
     async def get(self, kind: Any, name: str, namespace: str | None = None) -> Any | None:
         """None if there is none."""
         try:
@@ -51,9 +66,18 @@ class Connection:
         except NotFound:
             return None
 
-    async def list(self, kind: Any, namespace: str, labels: dict[str, Any]) -> list[Any]:
+    async def list(
+        self,
+        kind: Any,
+        namespace: str | None = None,
+        labels: dict[str, Any] | None = None,
+        fields: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        """Of all namespaces with "*"."""
+
         async def all_of() -> list[Any]:
-            return [one async for one in self.client.list(kind, namespace=namespace, labels=labels)]
+            found = self.client.list(kind, namespace=namespace, labels=labels, fields=fields, chunk_size=_PAGE)
+            return [one async for one in found]
 
         return await self._call(f"list {kind.__name__}s", all_of())
 

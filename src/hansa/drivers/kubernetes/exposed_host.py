@@ -74,10 +74,11 @@ class KubernetesExposedHost:
 
     async def remove(self, name: str) -> None:
         wanted = self._wanted.pop(name, None)
-        if wanted is not None:
-            await self._api.delete(Deployment, exposed_manifest.name_of(name), wanted.namespace)
-            await self._api.delete(Service, f"{name}-svc", wanted.namespace)
-            await self._clear(name, wanted.namespace, keep=0)
+        there = self._board.deployed_in(name)  # whoever wanted it may have died
+        for namespace in there | ({wanted.namespace} if wanted is not None else set()):
+            await self._api.delete(Deployment, exposed_manifest.name_of(name), namespace)
+            await self._api.delete(Service, f"{name}-svc", namespace)
+            await self._clear(name, namespace, keep=0)
         await self._tails.forget(name)
 
     def deployment(self, name: str) -> services.Deployment | None:

@@ -6,7 +6,7 @@ believed for long that is not so any more.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx2
@@ -31,12 +31,16 @@ class Follow:
         labels: dict[str, str],
         changed: Callable[[Key], None],
         *,
+        namespaces: Sequence[str] = (),
         quiet: int = _QUIET,
     ) -> None:
+        """Of these namespaces; of all if none are given, which takes rights in all."""
         self._client = client
         self._kind = kind
         self._labels: dict[str, Any] = dict(labels)
         self._changed = changed
+        self._namespaces = tuple(namespaces) or ("*",)
+        self._listed: set[str] = set()
         self._quiet = quiet
         self._known: dict[Key, Any] = {}
         self.synced = asyncio.Event()
@@ -49,12 +53,17 @@ class Follow:
 
     async def run(self) -> None:
         """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for namespace in self._namespaces:
+                tasks.create_task(self._keep(namespace), name=f"follow {self._kind.__name__}s of {namespace}")
+
+    async def _keep(self, namespace: str) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
-                version = await self._list()
+                version = await self._list(namespace)
                 pause = _FIRST_PAUSE
-                await self._watch(version)
+                await self._watch(namespace, version)
             except (TimeoutError, StopAsyncIteration):
                 continue  # nothing happened for a while
             except (
@@ -67,21 +76,24 @@ class Follow:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def _list(self) -> str:
+    async def _list(self, namespace: str) -> str:
         async with asyncio.timeout(self._quiet):
-            listing = self._client.list(self._kind, namespace="*", labels=self._labels, chunk_size=_PAGE)
+            listing = self._client.list(self._kind, namespace=namespace, labels=self._labels, chunk_size=_PAGE)
             found = {_key(one): one async for one in listing}
-        former, self._known = self._known, found
-        self.synced.set()
+        former = {key: one for key, one in self._known.items() if namespace in ("*", key[0])}
+        self._known = {key: one for key, one in self._known.items() if key not in former} | found
+        self._listed.add(namespace)
+        if len(self._listed) == len(self._namespaces):
+            self.synced.set()
         for key in former.keys() | found.keys():
             if _version(former.get(key)) != _version(found.get(key)):
                 self._changed(key)
         return str(listing.resourceVersion)
 
-    async def _watch(self, version: str) -> None:
+    async def _watch(self, namespace: str, version: str) -> None:
         events = self._client.watch(
             self._kind,
-            namespace="*",
+            namespace=namespace,
             labels=self._labels,
             resource_version=version,
             server_timeout=self._quiet,

@@ -16,7 +16,7 @@ from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod, Secret
 
 from hansa import services
-from hansa.drivers.kubernetes import job_manifest, job_verdict
+from hansa.drivers.kubernetes import job_manifest, job_verdict, labels
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiUnreachable
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
@@ -30,6 +30,7 @@ _log = structlog.get_logger("hansa.kubernetes")
 _LOOK_EVERY = 15.0  # seconds after which we look even if nobody told us anything
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _PULL_PATIENCE = 120.0  # seconds an image may be missing
+_PENDING_PATIENCE = 30.0  # seconds a job that another cluster may run waits for a node
 _GRACE = 2  # seconds for a script that is ended from outside
 _LINK_SECONDS = 604_800  # as long as a store signs for
 
@@ -45,6 +46,7 @@ class KubernetesJobHost:
         store: ObjectStore,
         bucket: str,
         pull_patience: float = _PULL_PATIENCE,
+        pending_patience: float = _PENDING_PATIENCE,
     ) -> None:
         """`bucket` is the manager's own, in the cluster's store."""
         self._engine = engine
@@ -54,6 +56,7 @@ class KubernetesJobHost:
         self._store = store
         self._bucket = bucket
         self._pull_patience = pull_patience
+        self._pending_patience = pending_patience
         self._where: dict[str, str] = {}  # the namespace of every job we follow
 
     async def run(self, order: services.RunOrder) -> services.Outcome:
@@ -105,6 +108,7 @@ class KubernetesJobHost:
     async def _follow(self, order: services.RunOrder, namespace: str, news: asyncio.Event) -> job_verdict.Ended:
         began, told_end, decided = time.monotonic(), False, False
         missing_since: float | None = None
+        unplaced_since: float | None = None
         while True:
             news.clear()
             job = self._board.job(namespace, order.name)
@@ -118,7 +122,15 @@ class KubernetesJobHost:
             match job_verdict.progress(order, job, self._board.pod(order.name)):
                 case job_verdict.Ended() as ended:
                     return ended
+                case job_verdict.Waits(reason, _, unplaced=True) if order.movable:
+                    unplaced_since = unplaced_since or time.monotonic()
+                    left = unplaced_since + self._pending_patience - time.monotonic()
+                    if left <= 0 and await self._is_unplaced(order.name, namespace):
+                        await self.discard(order.name)
+                        raise services.NoRoom(reason)
+                    pause = min(_LOOK_EVERY, max(left, 0.05))
                 case job_verdict.Waits(reason, hopeless):
+                    unplaced_since = None
                     if hopeless or ("image" in reason and time.monotonic() - began > self._pull_patience):
                         return job_verdict.Ended(services.Outcome(False, None, reason))
                 case job_verdict.Runs(since) if since is not None:
@@ -132,6 +144,11 @@ class KubernetesJobHost:
                         await self._decide(order)
                         decided = True
             await _heard(news, pause)
+
+    async def _is_unplaced(self, name: str, namespace: str) -> bool:
+        """Asked anew: what we were told may be a moment old, and a job that has a node is about to run."""
+        found = await self._patiently(lambda: self._api.list(Pod, namespace, {labels.JOB: name}))
+        return all(pod.spec.nodeName is None for pod in found)
 
     async def _end(self, name: str, namespace: str) -> None:
         """Its time is over, on record: whoever follows it later sees the same. Kubernetes takes its pod away."""

@@ -25,6 +25,7 @@ class Waits:
 
     reason: str
     hopeless: bool = False
+    unplaced: bool = False  # no node has room for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def _waits(order: services.RunOrder, pod: Any) -> Waits | Runs:
                 else "the pod cannot start"
             )
             return Waits(f"{what}: {waiting.message or reason}", hopeless=reason in _NEVER)
-    return Waits(pod_status.no_room(pod) or "its pod is being prepared")
+    no_room = pod_status.no_room(pod)
+    return Waits(no_room, unplaced=True) if no_room else Waits("its pod is being prepared")
 
 
 def _outcome(order: services.RunOrder, finished: tuple[bool, str, str], pod: Any | None) -> services.Outcome:

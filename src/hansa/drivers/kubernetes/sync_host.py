@@ -64,6 +64,7 @@ class KubernetesSyncHost:
         self._board = engine.board
         self._idle = idle
         self._pools: dict[str, _Pool] = {}
+        self._ours: set[str] = set()  # names of all workers that we made and did not throw away
         self._tasks: set[asyncio.Task[None]] = set()
         self._http = httpx.AsyncClient(trust_env=False, timeout=_LONGEST_CALL)  # each call brings its own limit, too
         self._start(self._tidy(), "tidy workers")
@@ -155,6 +156,7 @@ class KubernetesSyncHost:
         name = f"{order.service.name}-run-{secrets.token_hex(6)}"
         namespace = self._engine.namespace_of(order)
         worker = _Worker(name, namespace, mark, secrets.token_urlsafe(24))
+        self._ours.add(name)
         try:
             async with asyncio.timeout(end - time.monotonic()), self._board.watching(name) as news:
                 await self._engine.ensure_namespace(namespace)
@@ -202,7 +204,14 @@ class KubernetesSyncHost:
         return msgspec.structs.replace(found, reason=words.time_limit(order.seconds)) if late else found
 
     async def _throw_away(self, worker: _Worker) -> None:
+        self._ours.discard(worker.name)
         await self._api.delete(Secret, worker.name, worker.namespace)
+
+    async def _clear_others(self) -> None:
+        """Workers of a manager that died, whose tokens nobody knows, and those that could not be thrown away before."""
+        for name, namespace in self._board.workers():
+            if name not in self._ours:
+                await self._api.delete(Secret, name, namespace)
 
     # Keeping some warm, and letting others go.
 
@@ -238,6 +247,7 @@ class KubernetesSyncHost:
                     worker = pool.idle.popleft()
                     self._start(self._throw_away(worker), f"clear {worker.name}")
                 self._warm(service, pool)
+            await _without_trouble(self._clear_others())
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(_without_trouble(work), name=name)

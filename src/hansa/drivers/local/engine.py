@@ -46,6 +46,11 @@ class Engine:
         for shelf in ("run", "exposed"):
             await asyncio.to_thread(self.workdir(f".{shelf}").remove)
 
+    async def present(self) -> list[str]:
+        """Jobs of which there is a folder."""
+        folders = await asyncio.to_thread(lambda: list(self.work.iterdir()) if self.work.is_dir() else [])
+        return [folder.name for folder in folders if not folder.name.startswith(".")]
+
     def places(self, workdir: Workdir) -> Places:
         return Places(
             job=self.runtime.inside(workdir.job, environment.JOB),

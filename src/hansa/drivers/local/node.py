@@ -34,12 +34,14 @@ class LocalNode:
         jobs: JobSettings,
         root: Path = Path("/"),
         now: Callable[[], float] = time.monotonic,
+        promised: Callable[[], resources.Needs] = lambda: resources.Needs(0, 0),
     ) -> None:
         self.name = name
         self._clock = now
         self._proc = root / "proc"
         self._groups = root / "sys" / "fs" / "cgroup"
         self._jobs = jobs
+        self._promised = promised
         self._before = self._now = self._sample()
 
     def adopt(self, jobs: JobSettings) -> None:
@@ -49,6 +51,9 @@ class LocalNode:
     def whole(self) -> resources.Needs:
         """What this machine has, whatever the settings give to jobs."""
         return resources.Needs(self._cpu(), self._memory())
+
+    def largest(self) -> None:
+        """One machine: what fits into it fits."""
 
     def capacity(self) -> resources.Needs:
         """How much jobs may use together: what the settings say, else what there is."""
@@ -60,18 +65,22 @@ class LocalNode:
         memory = quantities.size(jobs.memory) if jobs.memory else self._memory() * 9 // 10
         return resources.Needs(cpu, memory)
 
-    def look(self) -> resources.Node:
+    def look(self) -> tuple[resources.Node, ...]:
         """As it is now; processor use is the average since about the last look."""
         capacity = self.capacity()
         facts = self._meminfo()
         used = facts["MemTotal"] - facts.get("MemAvailable", facts.get("MemFree", 0))
-        return resources.Node(
+        promised = self._promised()
+        seen = resources.Node(
             name=self.name,
             cpu=capacity.cpu,
             memory=capacity.memory,
             cpu_used=min(self._cpu_used(), capacity.cpu),
             memory_used=min(used, capacity.memory),
+            cpu_requested=promised.cpu,
+            memory_requested=promised.memory,
         )
+        return (seen,)
 
     def _cpu_used(self) -> int:
         if self._clock() - self._now.at >= _SHORTEST_WINDOW:

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hansa.kernel import clock
-from hansa.resources import Needs, Node
+from hansa.resources import Node
 from hansa.services import Status
 
 
-def cluster(nodes: Sequence[Node], promised: Needs) -> dict[str, Any]:
-    """Free by use, schedulable by promises. One machine carries all promises of a local cluster."""
+def cluster(nodes: Sequence[Node]) -> dict[str, Any]:
+    """Free by use, schedulable by promises."""
     free_cpu = [max(0, node.cpu - node.cpu_used) for node in nodes]
     free_memory = [max(0, node.memory - node.memory_used) for node in nodes]
-    open_cpu = [max(0, node.cpu - promised.cpu) for node in nodes]
-    open_memory = [max(0, node.memory - promised.memory) for node in nodes]
+    open_cpu = [max(0, node.cpu - node.cpu_requested) for node in nodes]
+    open_memory = [max(0, node.memory - node.memory_requested) for node in nodes]
     return {
         "nodes_count": len(nodes),
         "metrics": {
@@ -31,16 +31,16 @@ def cluster(nodes: Sequence[Node], promised: Needs) -> dict[str, Any]:
             },
             "gpu": {"total_gpu": sum(node.gpus for node in nodes)},
         },
-        "nodes": [_node(node, promised) for node in nodes],
+        "nodes": [_node(node) for node in nodes],
     }
 
 
-def _node(node: Node, promised: Needs) -> dict[str, Any]:
-    cpu = {"capacity_cores": node.cpu, "usage_cores": node.cpu_used, "request_cores": promised.cpu}
+def _node(node: Node) -> dict[str, Any]:
+    cpu = {"capacity_cores": node.cpu, "usage_cores": node.cpu_used, "request_cores": node.cpu_requested}
     memory = {
         "capacity_bytes": node.memory,
         "usage_bytes": node.memory_used,
-        "request_bytes": promised.memory,
+        "request_bytes": node.memory_requested,
     }
     return {
         "name": node.name,

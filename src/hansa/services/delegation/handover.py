@@ -71,6 +71,11 @@ class Delegator:
             del self._tried[name]
         self._wake.set()
 
+    def offer_now(self, name: str) -> None:
+        """Whenever it last was."""
+        self._tried.pop(name, None)
+        self._wake.set()
+
     def in_vain(self, name: str) -> bool:
         """Whether it was offered, and nobody took it."""
         tried = self._tried.get(name)
@@ -122,7 +127,7 @@ class Delegator:
             _log.exception("delegation failed", job=waiting.name)
         finally:
             self._tried[waiting.name] = _Tried(self.room.clock.now())
-            if self.room.duty.draining:
+            if self.room.duty.draining or waiting.name in self.room.dispatcher.turned_away:
                 self.room.dispatcher.wake()  # it may start here now, if nobody took it
 
     async def offer(self, waiting: Waiting) -> bool:

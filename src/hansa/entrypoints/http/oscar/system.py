@@ -45,7 +45,7 @@ async def ready(app: AppDep) -> Response:
 @router.get("/system/info", responses=result(200, Info) | answers(401))
 async def info(app: AppDep, caller: CallerDep) -> Response:
     """Which version runs here."""
-    return JsonAnswer(bootstrap.about())
+    return JsonAnswer(bootstrap.about(app.engine.version))
 
 
 @router.get("/system/config", responses=result(200, Config) | answers(401, 503))
@@ -115,7 +115,7 @@ async def status(app: AppDep, caller: CallerDep) -> Response:
     issuers = [issuer.url for issuer in app.settings.oidc.issuers]
     return JsonAnswer(
         {
-            "cluster": status_view.cluster([app.node.look()], app.admission.ledger.promised),
+            "cluster": status_view.cluster(app.nodes.look()),
             "oscar": status_view.manager(
                 name="oscar", started=app.started, counts=counts, issuers=issuers, groups=_groups(app)
             ),

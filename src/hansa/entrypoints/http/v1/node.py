@@ -1,7 +1,5 @@
 """`/v1/node`: what this machine offers and how strongly jobs are kept apart on it."""
 
-import dataclasses
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -16,17 +14,17 @@ router = APIRouter(prefix="/v1", tags=["native"], default_response_class=Respons
 @router.get("/node", responses=result(200, Node) | answers(401, errors="problem"))
 async def node(app: AppDep, caller: CallerDep) -> Response:
     """Capacity, what is promised, and the isolation level actually reached."""
-    seen, ledger = app.node.look(), app.admission.ledger
+    seen, ledger = app.nodes.look(), app.admission.ledger
     return JsonAnswer(
         {
             "cluster": app.settings.cluster.id,
-            "name": seen.name,
+            "name": app.nodes.name,
             "capacity": {"cpu": ledger.cpu, "memory": ledger.memory},
             "promised": {"cpu": ledger.promised.cpu, "memory": ledger.promised.memory},
-            "used": {"cpu": seen.cpu_used, "memory": seen.memory_used},
+            "used": {"cpu": sum(one.cpu_used for one in seen), "memory": sum(one.memory_used for one in seen)},
             "jobs": {"waiting": app.room.dispatcher.waiting, "running": app.room.dispatcher.running},
-            "runtime": app.settings.sandbox.runtime,
-            "isolation": dataclasses.asdict(app.level),
+            "runtime": app.engine.runtime,
+            "isolation": dict(app.engine.isolation),
         }
     )
 

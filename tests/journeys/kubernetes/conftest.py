@@ -1,0 +1,19 @@
+"""The same stories as of a manager on one machine, told by one whose engine is a real Kubernetes."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from real.identity_provider import IdentityProvider
+from real.kubernetes import managers
+from real.kubernetes.access import Access
+from real.manager import Manager, trusting
+
+
+@pytest.fixture(scope="session")
+def manager(kubernetes: Access, sign_in_provider: IdentityProvider) -> Iterator[Manager]:
+    managers.bring_images(kubernetes)
+    managers.reach_pods(kubernetes)
+    settings = {**trusting(sign_in_provider), "jobs.page_size": 3, "log.level": "debug"}
+    with managers.kubernetes_manager(kubernetes, settings) as running:
+        yield running
