@@ -9,6 +9,8 @@ import sqlalchemy as sa
 from hansa.drivers.s3 import OpenStore
 from hansa.identity import Caller, user_namespace
 from hansa.kernel.errors import NotFound, Temporary
+from hansa.storage import People
+from hansa.store import PeopleStore
 from storage.furnished import PREFIX, Away, Room
 
 pytest_plugins = ("real.object_store",)
@@ -89,3 +91,36 @@ async def test_a_key_tells_its_owner_also_where_it_is_derived(room: Room) -> Non
     assert person.keys.access_key != odd.uid
     assert room.people.by_key(person.keys.access_key) == person
     assert room.people.by_key("somebody-else") is None
+
+
+async def test_a_namespace_that_is_somebody_elses_where_work_runs_is_not_given(room: Room, alice: Caller) -> None:
+    usual = user_namespace(PREFIX, alice.uid)
+    asked: list[str] = []
+
+    async def is_foreign(namespace: str, uid: str) -> bool:
+        asked.append(namespace)
+        return len(asked) < 3
+
+    def people() -> People:
+        return People(PeopleStore(room.database), room.grants, room.vault, PREFIX, room.clock, is_foreign=is_foreign)
+
+    before = people()
+    person = await before.ensure(alice)
+    assert asked == list(dict.fromkeys((usual, *asked[1:3])))
+    assert person.namespace == asked[2]
+    assert before.owner_of(person.namespace) == alice.uid
+    assert before.owner_of(usual) == ""
+    after = people()
+    await after.load()
+    assert (await after.ensure(alice)).namespace == person.namespace
+    assert len(asked) == 3
+
+
+async def test_where_work_runs_has_to_answer_before_a_new_user_is_given_a_namespace(room: Room, alice: Caller) -> None:
+    async def is_foreign(namespace: str, uid: str) -> bool:
+        raise Temporary("away")
+
+    people = People(PeopleStore(room.database), room.grants, room.vault, PREFIX, room.clock, is_foreign=is_foreign)
+    with pytest.raises(Temporary):
+        await people.ensure(alice)
+    assert not people.knows(alice.uid)

@@ -5,6 +5,7 @@
 """
 
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hansa import identity
@@ -13,11 +14,18 @@ from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError, NotFound, Temporary
 from hansa.storage.grants import Grants
 from hansa.storage.ports import Keys
-from hansa.storage.records import PeopleRecords, PersonRecord
+from hansa.storage.records import OwnerOf, PeopleRecords, PersonRecord
 from hansa.storage.turns import Turns
 
 _SECRET_BYTES = 10  # as OSCAR makes them: 14 characters
 _LONGEST_NAME = 255
+_STRANGER = "\0"  # nobody's uid
+
+IsForeign = Callable[[str, str], Awaitable[bool]]
+
+
+async def _nothing_foreign(_namespace: str, _uid: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,10 @@ class People:
         namespace_prefix: str,
         clock: Clock,
         admin_keys: Keys | None = None,
+        is_foreign: IsForeign = _nothing_foreign,
     ) -> None:
+        """`is_foreign` tells whether a namespace is another user's where the work runs, whatever our records say."""
+        self._is_foreign = is_foreign
         self._records = records
         self._grants = grants
         self._vault = vault
@@ -116,6 +127,10 @@ class People:
             raise _stranger(uid)
         return record.namespace
 
+    def owner_of(self, namespace: str) -> str:
+        """Whose work lives there; "" if it is nobody's whom we know."""
+        return next((uid for uid, record in self._kept.items() if record.namespace == namespace), "")
+
     async def _first_contact(self, caller: Caller) -> PersonRecord:
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         fresh = PersonRecord(
@@ -126,9 +141,26 @@ class People:
             sealed=self._vault.seal({"secret_key": secret}, purpose=_purpose(caller.uid)),
             created=self._clock.now(),
         )
-        return await self._records.add(
-            fresh, lambda owner_of: identity.claim_namespace(self._prefix, caller.uid, owner_of)
-        )
+        foreign = await self._foreign(caller.uid)
+
+        def choose(owner_of: OwnerOf) -> str:
+            return identity.claim_namespace(
+                self._prefix, caller.uid, lambda name: _STRANGER if name in foreign else owner_of(name)
+            )
+
+        return await self._records.add(fresh, choose)
+
+    async def _foreign(self, uid: str) -> set[str]:
+        """The namespaces that this user would be given, and that are somebody else's. The answer is remembered with
+        the user, so it is asked for once, and a user we cannot ask it for has to come again."""
+        foreign: set[str] = set()
+
+        def owner_of(name: str) -> str | None:
+            return _STRANGER if name in foreign else self.owner_of(name) or None
+
+        while await self._is_foreign(name := identity.claim_namespace(self._prefix, uid, owner_of), uid):
+            foreign.add(name)
+        return foreign
 
     def _person(self, record: PersonRecord) -> Person:
         keys = Keys("", "")

@@ -6,20 +6,14 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from lightkube.resources.core_v1 import Namespace
-
 from hansa import services
-from hansa.drivers.kubernetes import labels
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.services import events
 
 _OWN_STORE = "minio.default"
-_SECURITY = {
-    "pod-security.kubernetes.io/enforce": "restricted",
-    "pod-security.kubernetes.io/warn": "restricted",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,21 +22,23 @@ class Engine:
     board: Board
     shape: Shape
     default_namespace: str
+    namespaces: tuple[str, ...] = ()
+    """If given, only these are used, and none is made."""
     store_of: Callable[[services.RunOrder], Awaitable[Mapping[str, str]]]
     """Address and keys with which a pod reaches the cluster's own store, for this order."""
-    _made: set[str] = field(default_factory=set)
+    homes: Namespaces | None = None
+    """Who knows whose a namespace is; without, all are nobody's."""
+    _homes: Namespaces = field(init=False)
+
+    def __post_init__(self) -> None:
+        plain = Namespaces(self.api, self.shape.cluster, default=self.default_namespace, allowed=self.namespaces)
+        object.__setattr__(self, "_homes", self.homes or plain)
 
     def namespace_of(self, order: services.RunOrder) -> str:
-        return order.service.namespace or self.default_namespace
+        return self._homes.placed(order.service.namespace)
 
     async def ensure_namespace(self, name: str) -> None:
-        """Closed to pods that want more than ours do. One that somebody made before stays as it is."""
-        if name in self._made:
-            return
-        if await self.api.get(Namespace, name) is None:
-            marks = {**labels.of_cluster(self.shape.cluster), **_SECURITY}
-            await self.api.create(Namespace.from_dict({"metadata": {"name": name, "labels": marks}}))
-        self._made.add(name)
+        await self._homes.ensure(name)
 
     async def with_keys(self, order: services.RunOrder) -> services.RunOrder:
         """`minio.default` is the cluster's own store unless keys came with the order; one without files needs none."""

@@ -1,0 +1,177 @@
+"""Where does a user's work live in Kubernetes, whose is it, and how much may be used there?
+
+A namespace is marked with its owner as OSCAR marks it, so that it is known whose it is after everything else was lost,
+and two managers that share a Kubernetes never put two users into one. `storage.People` asks `is_foreign` before it
+gives a new user a name, and remembers the name; `ensure` makes it when something is to run there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import structlog
+from lightkube.resources.core_v1 import LimitRange, Namespace, ResourceQuota
+
+from hansa import identity, resources
+from hansa.drivers.kubernetes import labels, quota_manifest
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
+from hansa.kernel import errors
+from hansa.settings import BadSetting
+
+OWNER_HASH, OWNER = "oscar.grycap.upv.es/owner-hash", "oscar.grycap.upv.es/owner"
+_SECURITY = {
+    "pod-security.kubernetes.io/enforce": "restricted",
+    "pod-security.kubernetes.io/warn": "restricted",
+}
+_log = structlog.get_logger("hansa.kubernetes")
+
+
+class NamespaceTaken(errors.Conflict):
+    """A namespace in Kubernetes belongs to another user."""
+
+    code = "kubernetes.namespace-taken"
+
+
+def _nobody(_namespace: str) -> str:
+    return ""
+
+
+def _unlimited(_owner: str) -> resources.Limits | None:
+    return None
+
+
+class Namespaces:
+    """`default` is the admin's, `private` the manager's own. With `allowed` nothing is made, and no other is used."""
+
+    def __init__(
+        self,
+        api: Connection,
+        cluster: str,
+        *,
+        default: str,
+        private: str = "",
+        allowed: Sequence[str] = (),
+        owner_of: Callable[[str], str] = _nobody,
+        limits_of: Callable[[str], resources.Limits | None] = _unlimited,
+    ) -> None:
+        """`owner_of` tells whose namespace it is ("" if nobody's), `limits_of` what a user is held to (None: nothing).
+        Raises `BadSetting` if users' pods would run in the manager's own namespace."""
+        if private and private in (default, *allowed):
+            raise BadSetting(
+                f"kubernetes.namespace {private} is one in which services run",
+                hint="keep what is secret in a namespace of its own, in which no user's pod can mount it",
+            )
+        self._api = api
+        self.cluster = cluster
+        self.private = private
+        self.allowed = tuple(allowed)
+        self._default = default
+        self._owner_of = owner_of
+        self._limits_of = limits_of
+        self._made: dict[str, str] = {}  # by name, with the owner
+
+    def placed(self, asked: str) -> str:
+        """Where something runs that belongs to this namespace."""
+        if self.allowed:
+            return asked if asked in self.allowed else self.allowed[0]
+        return asked or self._default
+
+    async def ensure(self, name: str, owner: str = "") -> None:
+        """It is there, closed to pods that want more than ours do. One that somebody made before stays as it is.
+        Raises `NamespaceTaken` if it is another user's."""
+        if self.allowed:
+            return
+        owner = self._user(name, owner)
+        if name in self._made and owner in ("", self._made[name]):
+            return
+        owner = owner or self._user(name, self._owner_of(name))
+        found = await self._api.get(Namespace, name)
+        if found is None:
+            found = await self._api.create(self._namespace(name, owner)) or await self._api.get(Namespace, name)
+        if found is None or found.metadata.deletionTimestamp is not None:
+            raise ApiUnreachable(
+                f"the namespace {name} is being deleted", hint="it is made again when it is gone", retry_after=5.0
+            )
+        if owner:
+            self._check_owner(found, owner)
+            await self._mark(found, owner)
+            await self._limit(name, owner)
+        self._made[name] = owner
+
+    def forget(self, name: str) -> None:
+        """It is gone, by somebody else's hand."""
+        self._made.pop(name, None)
+
+    async def is_foreign(self, name: str, owner: str) -> bool:
+        """Whether it is there and another user's."""
+        if self.allowed:
+            return False
+        if name == self.private:
+            return True
+        found = await self._api.get(Namespace, name)
+        return found is not None and _owner_mark(found) not in ("", identity.owner_hash(owner))
+
+    async def apply_quota(self, namespace: str, limits: resources.Limits | None) -> None:
+        """What the pods and volumes of a user's namespace may request together; None lifts it."""
+        if self.allowed or namespace in ("", self._default, self.private):
+            return
+        if limits is None:
+            for kind in (ResourceQuota, LimitRange):
+                await self._api.delete(kind, quota_manifest.name_of(self.cluster), namespace)
+            return
+        await self._api.apply(quota_manifest.resource_quota(namespace, self.cluster, limits))
+        await self._api.apply(quota_manifest.limit_range(namespace, self.cluster, limits))
+
+    async def apply_quotas(self) -> None:
+        """Of all users' namespaces that are in use, after the defaults changed."""
+        for name, owner in list(self._made.items()):
+            if owner:
+                await self._limit(name, owner)
+
+    def _user(self, name: str, owner: str) -> str:
+        """Neither the admin's nor the manager's own namespace is a user's."""
+        return "" if owner == identity.ADMIN_UID or name in (self._default, self.private) else owner
+
+    async def _limit(self, name: str, owner: str) -> None:
+        try:
+            await self.apply_quota(name, self._limits_of(owner))
+        except ApiRefused as error:  # the manager itself holds jobs to the quota, so this is no reason to run nothing
+            _log.warning("the quota is not known to Kubernetes", namespace=name, error=error.message, hint=error.hint)
+        except errors.NotFound:  # it went away this moment
+            self.forget(name)
+
+    async def _mark(self, found: Any, owner: str) -> None:
+        """One of ours that has no owner yet."""
+        ours = (found.metadata.labels or {}).get(labels.CLUSTER) == labels.value(self.cluster)
+        if ours and not _owner_mark(found):
+            await self._api.merge(Namespace, found.metadata.name, None, {"metadata": _marks(owner)})
+
+    def _check_owner(self, found: Any, owner: str) -> None:
+        if _owner_mark(found) not in ("", identity.owner_hash(owner)):
+            raise NamespaceTaken(
+                f"the namespace {found.metadata.name} belongs to another user",
+                hint=f"kubectl get namespace {found.metadata.name} -o yaml shows whose it is; "
+                "another cluster.services_namespace gives all users names of their own",
+            )
+
+    def _namespace(self, name: str, owner: str) -> Namespace:
+        marks = {**labels.of_cluster(self.cluster), **_SECURITY}
+        about: dict[str, Any] = {"name": name, "labels": marks}
+        if owner:
+            about |= {"annotations": _marks(owner)["annotations"], "labels": marks | _marks(owner)["labels"]}
+        return cast(Namespace, Namespace.from_dict({"metadata": about}))
+
+
+def _marks(owner: str) -> dict[str, dict[str, str]]:
+    """As OSCAR's own tools look for them."""
+    return {
+        "labels": {labels.MANAGED_BY: "oscar", OWNER_HASH: identity.owner_hash(owner)},
+        "annotations": {OWNER: owner},
+    }
+
+
+def _owner_mark(found: Any) -> str:
+    """The hash of its owner; "" if it has none."""
+    said = (found.metadata.annotations or {}).get(OWNER, "")
+    mark = (found.metadata.labels or {}).get(OWNER_HASH, "")
+    return mark or (identity.owner_hash(said) if said else "")

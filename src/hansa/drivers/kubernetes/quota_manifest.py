@@ -1,0 +1,66 @@
+"""How is a user's quota told to Kubernetes? Pure: a ResourceQuota and a LimitRange of the user's namespace.
+
+The manager lets no job begin that is beyond a quota; Kubernetes holds whatever else comes into the namespace to it. It
+counts what pods request, our own containers among them, so there is room for these beside what the user has.
+"""
+
+import hashlib
+from typing import cast
+
+from lightkube.resources.core_v1 import LimitRange, ResourceQuota
+
+from hansa import resources
+from hansa.drivers.kubernetes import labels
+
+_OURS_CPU, _OURS_MEMORY = 10, 64 * 2**20  # what one container of ours requests: see `pods.ours`
+_SMALL_JOB = 100  # millicores: so many jobs of that size have room for ours
+_FEWEST = 16
+
+
+def name_of(cluster: str) -> str:
+    """Managers of several clusters may have the same user in one namespace: each counts for itself."""
+    return f"hansa-{hashlib.sha256(cluster.encode()).hexdigest()[:8]}"
+
+
+def resource_quota(namespace: str, cluster: str, limits: resources.Limits) -> ResourceQuota:
+    ours = max(limits.cpu // _SMALL_JOB, _FEWEST)
+    hard = {
+        "requests.cpu": f"{limits.cpu + ours * _OURS_CPU}m",
+        "requests.memory": resources.exact_size(limits.memory + ours * _OURS_MEMORY),
+        "requests.nvidia.com/gpu": str(limits.gpu),
+        "persistentvolumeclaims": str(limits.volumes),
+        "requests.storage": resources.exact_size(limits.disk),
+    }
+    made = ResourceQuota.from_dict(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": name_of(cluster), "namespace": namespace, "labels": labels.of_cluster(cluster)},
+            "spec": {"hard": hard},
+        }
+    )
+    return cast(ResourceQuota, made)
+
+
+def limit_range(namespace: str, cluster: str, limits: resources.Limits) -> LimitRange:
+    """A container that says nothing of itself is counted as one of ours; none is given a limit, for one below what it
+    requests would make it impossible."""
+    least = {"cpu": f"{_OURS_CPU}m", "memory": resources.exact_size(_OURS_MEMORY)}
+    made = LimitRange.from_dict(
+        {
+            "apiVersion": "v1",
+            "kind": "LimitRange",
+            "metadata": {"name": name_of(cluster), "namespace": namespace, "labels": labels.of_cluster(cluster)},
+            "spec": {
+                "limits": [
+                    {"type": "Container", "defaultRequest": least},
+                    {
+                        "type": "PersistentVolumeClaim",
+                        "min": {"storage": resources.exact_size(limits.min_disk_per_volume)},
+                        "max": {"storage": resources.exact_size(limits.max_disk_per_volume)},
+                    },
+                ]
+            },
+        }
+    )
+    return cast(LimitRange, made)

@@ -1,0 +1,167 @@
+"""A user's namespace is marked as OSCAR marks it, and never another user's."""
+
+import contextlib
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Namespace, ResourceQuota
+
+from hansa import storage
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.namespaces import Namespaces, NamespaceTaken
+from hansa.identity import Caller, Vault, owner_hash, user_namespace
+from hansa.kernel.clock import SystemClock
+from hansa.settings import BadSetting
+from hansa.storage import People
+from hansa.store import BucketStore, Database, PeopleStore, make_engine, schema, sqlite_url
+from real.kubernetes.access import Access
+
+
+@dataclass
+class Ground:
+    api: Connection
+    prefix: str  # of this test's namespaces
+
+    def namespaces(self, cluster: str = "lubeck", **more: Any) -> Namespaces:
+        return Namespaces(self.api, cluster, default=self.prefix, private=f"{self.prefix}-p", **more)
+
+    async def found(self, name: str) -> Any:
+        found = await self.api.get(Namespace, name)
+        assert found is not None
+        return found.metadata
+
+
+@pytest.fixture
+async def ground(kubernetes: Access) -> AsyncIterator[Ground]:
+    api = Connection.open(kubernetes.kubeconfig)
+    prefix = f"t{secrets.token_hex(4)}"
+    try:
+        yield Ground(api, prefix)
+    finally:
+        for one in await api.list(Namespace):
+            if one.metadata.name.startswith(prefix):
+                await api.delete(Namespace, one.metadata.name)
+        await api.close()
+
+
+async def test_it_carries_the_marks_of_oscar_and_ours(ground: Ground) -> None:
+    name = user_namespace(ground.prefix, "alice@example.org")
+    homes = ground.namespaces(owner_of={name: "alice@example.org"}.get)
+    await homes.ensure(name)
+    await homes.ensure(name)
+    meta = await ground.found(name)
+    assert meta.labels["app.kubernetes.io/managed-by"] == "oscar"
+    assert meta.labels["oscar.grycap.upv.es/owner-hash"] == owner_hash("alice@example.org")
+    assert meta.annotations["oscar.grycap.upv.es/owner"] == "alice@example.org"
+    assert meta.labels["hansa/cluster"] == "lubeck"
+    assert meta.labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+async def test_the_admins_and_the_managers_belong_to_nobody(ground: Ground) -> None:
+    homes = ground.namespaces()
+    for name in (ground.prefix, f"{ground.prefix}-p"):
+        await homes.ensure(name, "cluster_admin")
+        meta = await ground.found(name)
+        assert "oscar.grycap.upv.es/owner-hash" not in meta.labels
+        assert meta.labels["app.kubernetes.io/managed-by"] == "hansa"
+
+
+async def test_another_users_is_never_used(ground: Ground) -> None:
+    name = f"{ground.prefix}-u"
+    await ground.namespaces().ensure(name, "alice")
+    again = ground.namespaces("visby")
+    assert await again.is_foreign(name, "bob")
+    assert not await again.is_foreign(name, "alice")
+    assert not await again.is_foreign(f"{name}-none", "bob")
+    assert await again.is_foreign(f"{ground.prefix}-p", "bob")
+    await again.ensure(name, "alice")
+    with pytest.raises(NamespaceTaken, match="another user"):
+        await again.ensure(name, "bob")
+    assert (await ground.found(name)).labels["hansa/cluster"] == "lubeck"
+
+
+async def test_one_made_before_stays_as_it_is(ground: Ground) -> None:
+    name = f"{ground.prefix}-u"
+    await ground.api.create(Namespace(metadata=ObjectMeta(name=name, labels={"theirs": "x"})))
+    await ground.namespaces().ensure(name, "alice")
+    labels = (await ground.found(name)).labels
+    assert labels["theirs"] == "x"
+    assert "oscar.grycap.upv.es/owner-hash" not in labels
+    assert "pod-security.kubernetes.io/enforce" not in labels
+
+
+async def test_one_of_ours_learns_whose_it_is(ground: Ground) -> None:
+    name, homes = f"{ground.prefix}-u", ground.namespaces()
+    await homes.ensure(name)
+    await homes.ensure(name, "alice")
+    assert (await ground.found(name)).labels["oscar.grycap.upv.es/owner-hash"] == owner_hash("alice")
+
+
+async def test_with_a_list_nothing_is_made_and_no_other_is_used(ground: Ground) -> None:
+    homes = ground.namespaces(allowed=("team-a", "team-b"))
+    assert [homes.placed(name) for name in ("team-b", "oscar-svc-alice-52", "")] == ["team-b", "team-a", "team-a"]
+    await homes.ensure(f"{ground.prefix}-u", "alice")
+    await homes.ensure(f"{ground.prefix}-p")
+    assert await ground.api.get(Namespace, f"{ground.prefix}-u") is None
+    assert await ground.api.get(Namespace, f"{ground.prefix}-p") is None
+    assert not await homes.is_foreign("team-a", "alice")
+
+
+async def test_users_never_run_where_secrets_are(ground: Ground) -> None:
+    with pytest.raises(BadSetting, match="in which services run"):
+        Namespaces(ground.api, "lubeck", default="hansa", private="hansa")
+    with pytest.raises(BadSetting):
+        Namespaces(ground.api, "lubeck", default="oscar-svc", private="hansa", allowed=("a", "hansa"))
+
+
+@contextlib.asynccontextmanager
+async def people(ground: Ground, folder: Path, cluster: str) -> AsyncIterator[tuple[People, Namespaces]]:
+    folder.mkdir()
+    engine = make_engine(sqlite_url(folder))
+    schema.upgrade(engine)
+    database = Database(engine)
+    database.start()
+    try:
+        homes = ground.namespaces(cluster)
+        grants = storage.Grants(None, storage.BucketRegister(BucketStore(database)))
+        vault = Vault([Vault.new_key()])
+        yield (
+            People(PeopleStore(database), grants, vault, ground.prefix, SystemClock(), is_foreign=homes.is_foreign),
+            homes,
+        )
+    finally:
+        await database.close()
+
+
+async def test_two_managers_that_share_a_kubernetes_keep_users_apart(ground: Ground, tmp_path: Path) -> None:
+    """Also after one of them lost its database; in the normal case a user's name is the same everywhere."""
+    one, two = (Caller(kind="user", uid=f"62bb11b40398f7377876-{end}", name=end) for end in ("one", "two"))
+    assert user_namespace(ground.prefix, one.uid) == user_namespace(ground.prefix, two.uid)
+    async with (
+        people(ground, tmp_path / "a", "lubeck") as (here, homes),
+        people(ground, tmp_path / "b", "visby") as (
+            there,
+            others,
+        ),
+    ):
+        first = (await here.ensure(one)).namespace
+        assert first == user_namespace(ground.prefix, one.uid)
+        await homes.ensure(first, one.uid)
+        second = (await there.ensure(two)).namespace
+        assert second != first
+        await others.ensure(second, two.uid)
+        assert (await there.ensure(one)).namespace == first
+    async with people(ground, tmp_path / "c", "visby") as (back, _):
+        assert (await back.ensure(two)).namespace == second
+        assert (await back.ensure(one)).namespace == first
+
+
+async def test_no_quota_for_the_admin(ground: Ground) -> None:
+    homes = ground.namespaces()
+    await homes.ensure(ground.prefix)
+    assert await ground.api.list(ResourceQuota, ground.prefix) == []
