@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from real.kubernetes import cache
@@ -89,7 +89,7 @@ def build(say: cache.Say) -> Path:
         (folder / "bin").mkdir()
         for number, (name, package) in enumerate(PROGRAMS.items(), 1):
             since = time.monotonic()
-            _compile(package, folder / "bin" / name)
+            compile_program(MODULE, _FLAGS, package, folder / "bin" / name)
             say(f"  {number} of {len(PROGRAMS)}: {name} ({time.monotonic() - since:.0f} s)")
         _check(folder / "bin")
         say(f"Kubernetes {VERSION} is built, after {time.monotonic() - began:.0f} s")
@@ -102,13 +102,14 @@ def _name() -> str:
     return f"kubernetes-{VERSION}-{cache.key(*sources, *_FLAGS, *PROGRAMS, *PROGRAMS.values())}"
 
 
-def _compile(package: str, program: Path) -> None:
+def compile_program(module: Path, flags: Sequence[str], package: str, program: Path) -> None:
+    """A program of a Go module of ours."""
     go = _go()
     assert go is not None, "whoever builds has asked for hindrances"
-    words = ["nice", "-n", "10", go, "build", *_FLAGS, "-o", str(program), package]
+    words = ["nice", "-n", "10", go, "build", *flags, "-o", str(program), package]
     done = subprocess.run(
         words,
-        cwd=MODULE,
+        cwd=module,
         env=_environment(),
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

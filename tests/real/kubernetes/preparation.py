@@ -4,7 +4,7 @@
 it takes minutes. Fixtures ask `hindrance`, whose answer is the reason a test is left out for.
 """
 
-from real.kubernetes import bottle, build, cache, debian, images
+from real.kubernetes import bottle, build, cache, debian, helm_client, images
 
 _REMEDY = "HANSA_SETUP_KUBERNETES=yes make test builds it, once, in ten to fifteen minutes"
 
@@ -27,6 +27,11 @@ def prepare(say: cache.Say) -> bool:
         say(f"tests on a real Kubernetes are left out: {why}")
         return False
     build.build(say)
+    if helm_client.found() is None and (why := build.hindrance()):
+        say(f"tests with Helm are left out: {why}")
+        complete = False
+    else:
+        helm_client.build(say)
     if why := bottle.hindrance() or debian.hindrance():
         say(f"tests on a Kubernetes that runs containers are left out: {why}")
         complete = False

@@ -1,0 +1,74 @@
+{{/* What may the manager do? The same as src/hansa/drivers/kubernetes/rights.py and docs/reference/kubernetes-rights.md. */}}
+
+{{- define "hansa.rights.cluster" -}}
+# Users get namespaces of their own, marked so.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, create, patch]
+# A user's quota holds in Kubernetes, too.
+- apiGroups: [""]
+  resources: [resourcequotas]
+  verbs: [create, patch, delete]
+# What a container counts that says nothing.
+- apiGroups: [""]
+  resources: [limitranges]
+  verbs: [create, patch, delete]
+# What there is: how much jobs may use, and what a federation is told.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+# How busy nodes really are, where it is measured.
+- apiGroups: [metrics.k8s.io]
+  resources: [nodes]
+  verbs: [list]
+{{- end -}}
+
+{{- define "hansa.rights.users" -}}
+# A job's call, keys and script; a service's variables; they own what is made of them.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch, create, patch, delete]
+# The definition of every service, as OSCAR's tools look for it.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch, create, patch, delete]
+# Warm workers are pods; how jobs and services are; an end that comes soon for a job that is cancelled.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch, create, delete]
+# What jobs and services print.
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+# Other pods find an exposed service by its name.
+- apiGroups: [""]
+  resources: [services]
+  verbs: [create, patch, delete]
+# Users' volumes.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, list, watch, create, patch, delete]
+# Why a user's volume is not there yet.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list]
+# Jobs; one that is late is ended.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, patch]
+# Exposed services: begun, scaled, restarted, removed.
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list, watch, create, patch, delete]
+{{- end -}}
+
+{{- define "hansa.rights.own" -}}
+# What no pod of a user may mount: tokens and keys of services.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, list, watch, create, patch, delete]
+# One manager of a cluster at a time.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, create, patch, update]
+{{- end -}}

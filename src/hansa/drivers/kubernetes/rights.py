@@ -1,0 +1,108 @@
+"""What does a manager ask of Kubernetes, and why? Pure data.
+
+The Helm chart and `docs/reference/kubernetes-rights.md` say the same, which a test keeps. `needed` gives the rights of
+one way to run; a `Right` can say itself as the attributes of SelfSubjectAccessReviews, by which `hansa doctor` can find
+out whether the account has it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Scope(Enum):
+    """Where a right is needed."""
+
+    CLUSTER = "cluster"  # only where users get namespaces of their own; not with `kubernetes.namespaces`
+    USERS = "users"  # in users' namespaces: these, or all where users get namespaces of their own
+    OWN = "own"  # in the manager's own namespace, `kubernetes.namespace`
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    scope: Scope
+    group: str
+    """Of the API; "" is the core."""
+    resource: str
+    """With its part, as in pods/log."""
+    verbs: tuple[str, ...]
+    why: str
+    needed: bool = True
+    """False: without it less is known, and everything works."""
+
+    def reviews(self, namespace: str) -> Iterator[dict[str, str]]:
+        """One question for each verb, as `resourceAttributes`; `namespace` "" asks for all of them."""
+        resource, _, part = self.resource.partition("/")
+        place = {} if self.scope is Scope.CLUSTER or not namespace else {"namespace": namespace}
+        for verb in self.verbs:
+            asked = {"verb": verb, "group": self.group, "resource": resource, "subresource": part, **place}
+            yield {name: text for name, text in asked.items() if text or name == "group"}
+
+
+_CLUSTER, _USERS, _OWN = Scope.CLUSTER, Scope.USERS, Scope.OWN
+
+RIGHTS: tuple[Right, ...] = (
+    Right(_CLUSTER, "", "namespaces", ("get", "create", "patch"), "users get namespaces of their own, marked so"),
+    Right(_CLUSTER, "", "resourcequotas", ("create", "patch", "delete"), "a user's quota holds in Kubernetes, too"),
+    Right(_CLUSTER, "", "limitranges", ("create", "patch", "delete"), "what a container counts that says nothing"),
+    Right(_CLUSTER, "", "nodes", ("list",), "what there is: how much jobs may use, and what a federation is told"),
+    Right(_CLUSTER, "metrics.k8s.io", "nodes", ("list",), "how busy nodes really are, where it is measured", False),
+    Right(
+        _USERS,
+        "",
+        "secrets",
+        ("get", "list", "watch", "create", "patch", "delete"),
+        "a job's call, keys and script; a service's variables; they own what is made of them",
+    ),
+    Right(
+        _USERS,
+        "",
+        "configmaps",
+        ("get", "list", "watch", "create", "patch", "delete"),
+        "the definition of every service, as OSCAR's tools look for it",
+    ),
+    Right(
+        _USERS,
+        "",
+        "pods",
+        ("list", "watch", "create", "delete"),
+        "warm workers are pods; how jobs and services are; an end that comes soon for a job that is cancelled",
+    ),
+    Right(_USERS, "", "pods/log", ("get",), "what jobs and services print"),
+    Right(_USERS, "", "services", ("create", "patch", "delete"), "other pods find an exposed service by its name"),
+    Right(
+        _USERS,
+        "",
+        "persistentvolumeclaims",
+        ("get", "list", "watch", "create", "patch", "delete"),
+        "users' volumes",
+    ),
+    Right(_USERS, "", "events", ("list",), "why a user's volume is not there yet", False),
+    Right(_USERS, "batch", "jobs", ("get", "list", "watch", "create", "patch"), "jobs; one that is late is ended"),
+    Right(
+        _USERS,
+        "apps",
+        "deployments",
+        ("list", "watch", "create", "patch", "delete"),
+        "exposed services: begun, scaled, restarted, removed",
+    ),
+    Right(
+        _OWN,
+        "",
+        "secrets",
+        ("get", "list", "watch", "create", "patch", "delete"),
+        "what no pod of a user may mount: tokens and keys of services",
+    ),
+    Right(
+        _OWN,
+        "coordination.k8s.io",
+        "leases",
+        ("get", "create", "patch", "update"),
+        "one manager of a cluster at a time",
+    ),
+)
+
+
+def needed(namespaces: Sequence[str] = ()) -> tuple[Right, ...]:
+    """What a manager of these settings (`kubernetes.namespaces`) asks for."""
+    return tuple(right for right in RIGHTS if not namespaces or right.scope is not Scope.CLUSTER)
