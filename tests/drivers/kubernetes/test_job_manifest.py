@@ -1,6 +1,7 @@
 """What a job looks like in Kubernetes: nothing secret in sight of others, no right it does not need."""
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from contracts.orders import MIB, order
 from hansa.drivers.kubernetes import job_manifest, labels
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.stager.paper import Links, Paper
-from hansa.services import RunOrder, StorageIO, events
+from hansa.services import RunOrder, StorageIO, VolumeMount, events
 
 SHAPE = Shape(cluster="visby", stager_image="hansa:1", node_selector={"disk": "fast"}, priority_class="low")
 OUTPUT = (StorageIO(storage_provider="minio.default", path="bucket/out"),)
@@ -85,3 +86,15 @@ def test_labels_carry_what_they_can() -> None:
     assert found.labels[labels.JOB_OWNER].startswith("ann-example.org-xxx")
     assert max(len(value) for value in found.labels.values()) <= 63
     assert (found.labels[labels.OSCAR_SERVICE], found.labels[labels.CLUSTER]) == ("tool", "visby")
+
+
+def test_a_volume_is_a_claim_beside_which_all_its_pods_run() -> None:
+    mount = VolumeMount("models", "/data", 10001, one_node=True)
+    _, spec, pod = made(order("true", mounts=(mount,)))
+    assert {"name": "volume-0", "persistentVolumeClaim": {"claimName": "models"}} in pod["volumes"]
+    assert {"name": "volume-0", "mountPath": "/data"} in pod["containers"][0]["volumeMounts"]
+    (term,) = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (asked,) = term["labelSelector"]["matchExpressions"]
+    assert asked["key"] in spec["template"]["metadata"]["labels"]
+    _, _, pod = made(order("true", mounts=(replace(mount, one_node=False),)))
+    assert "affinity" not in pod

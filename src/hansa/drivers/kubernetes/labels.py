@@ -19,6 +19,11 @@ def of_cluster(cluster: str) -> dict[str, str]:
     return {MANAGED_BY: "hansa", CLUSTER: value(cluster)}
 
 
+def volume(claim: str) -> str:
+    """The label of pods that use a claim."""
+    return f"volume.hansa/{claim}"
+
+
 def value(text: str) -> str:
     """As much of a text as a label can carry."""
     return _OUTSIDE.sub("-", text)[:_LONGEST].strip("-._")

@@ -33,7 +33,10 @@ def no_room(pod: Any) -> str:
     placed = conditions(pod).get("PodScheduled")
     if placed is None or placed.status != "False":
         return ""
-    return f"no node has room for it: {placed.message or placed.reason}"
+    said = placed.message or placed.reason or ""
+    if "persistentvolumeclaim" in said.lower():
+        return f"its volume cannot be used yet: {said}"
+    return f"no node has room for it: {said}"
 
 
 def waits(pod: Any) -> str:

@@ -43,7 +43,7 @@ def marks(order: services.RunOrder, shape: Shape, **ours: str) -> dict[str, str]
     own = {labels.OSCAR_SERVICE: order.service.name, **labels.of_cluster(shape.cluster), **ours}
     if order.service.owner:
         own[labels.JOB_OWNER] = labels.value(order.service.owner)
-    return given | own
+    return given | own | {labels.volume(mount.source): "" for mount in order.mounts}
 
 
 def secret(name: str, namespace: str, marked: Mapping[str, str], data: Mapping[str, bytes]) -> Secret:
@@ -95,6 +95,31 @@ def secret_volume(name: str, secret_name: str, keys: Mapping[str, str]) -> dict[
     return {"name": name, "secret": {"secretName": secret_name, "items": items, "defaultMode": 0o444}}
 
 
+def _volumes(order: services.RunOrder) -> list[dict[str, Any]]:
+    """Users' own, which outlive the pod."""
+    return [
+        {"name": f"volume-{number}", "persistentVolumeClaim": {"claimName": mount.source}}
+        for number, mount in enumerate(order.mounts)
+    ]
+
+
+def _volume_mounts(order: services.RunOrder) -> list[dict[str, Any]]:
+    return [{"name": f"volume-{number}", "mountPath": mount.target} for number, mount in enumerate(order.mounts)]
+
+
+def _beside_others(order: services.RunOrder) -> dict[str, Any]:
+    """Where others use a volume that can be in one place only. Kubernetes lets the first one go anywhere."""
+    terms = [
+        {
+            "labelSelector": {"matchExpressions": [{"key": labels.volume(mount.source), "operator": "Exists"}]},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+        for mount in order.mounts
+        if mount.one_node
+    ]
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}} if terms else {}
+
+
 def _resources(order: services.RunOrder) -> dict[str, Any]:
     limits = {"cpu": f"{order.cpu}m", "memory": str(order.memory)}
     if order.service.enable_gpu:
@@ -110,7 +135,7 @@ def script(order: services.RunOrder, mounts: Sequence[Mapping[str, Any]], **more
         "workingDir": PLACES.job,
         "resources": _resources(order),
         "securityContext": _RESTRICTED,
-        "volumeMounts": list(mounts),
+        "volumeMounts": [*mounts, *_volume_mounts(order)],
         **more,
     }
 
@@ -135,6 +160,7 @@ def body(order: services.RunOrder, shape: Shape, **parts: Any) -> dict[str, Any]
     chosen = {
         "priorityClassName": shape.priority_class,
         "nodeSelector": dict(shape.node_selector),
+        "affinity": _beside_others(order),
         "tolerations": [dict(one) for one in shape.tolerations],
         "imagePullSecrets": [{"name": name} for name in order.service.image_pull_secrets],
     }
@@ -150,4 +176,5 @@ def body(order: services.RunOrder, shape: Shape, **parts: Any) -> dict[str, Any]
         },
         **{name: value for name, value in chosen.items() if value},
         **parts,
+        "volumes": [*parts.get("volumes", ()), *_volumes(order)],
     }
