@@ -12,7 +12,7 @@ from hansa.settings import FederationSettings
 
 @pytest.fixture
 async def found(rogue: Rogue) -> AsyncIterator[OscarPeers]:
-    opened = OscarPeers(FederationSettings(call_timeout=0.5, allowed_endpoints=(rogue.url,)))
+    opened = OscarPeers(FederationSettings(call_timeout=4, allowed_endpoints=(rogue.url,)))
     yield opened
     await opened.close()
 
