@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,12 +66,21 @@ async def until(looked: Callable[[], Any]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def opened(access: Access, folder: Path, former: Keeping | None = None, **more: Any) -> AsyncIterator[Keeping]:
-    """`former` is the manager before this one; another folder means another, empty database."""
+async def opened(
+    access: Access,
+    folder: Path,
+    former: Keeping | None = None,
+    *,
+    config: Path | None = None,
+    allowed: Sequence[str] = (),
+    private: str = "",
+    repairs: int = 5,
+) -> AsyncIterator[Keeping]:
+    """`former` is the manager before this one; another folder means another, empty database. With `allowed`, all of
+    its namespaces are there already."""
     cluster = former.homes.cluster if former else f"c-{secrets.token_hex(5)}"
-    namespace, private = (
-        (former.namespace, former.private) if former else (f"ns-{secrets.token_hex(6)}", f"own-{secrets.token_hex(6)}")
-    )
+    namespace = former.namespace if former else f"ns-{secrets.token_hex(6)}"
+    private = private or (former.private if former else f"own-{secrets.token_hex(6)}")
     async with contextlib.AsyncExitStack() as undo:
         folder.mkdir(exist_ok=True)
         engine = make_engine(sqlite_url(folder))
@@ -79,18 +88,18 @@ async def opened(access: Access, folder: Path, former: Keeping | None = None, **
         database = Database(engine)
         database.start()
         undo.push_async_callback(database.close)
-        api = Connection.open(access.kubeconfig)
+        api = Connection.open(config or access.kubeconfig)
         undo.push_async_callback(api.close)
-        if former is None:
+        if former is None and not allowed:
             for space in (namespace, private):
                 undo.push_async_callback(api.delete, Namespace, space)
-        homes = Namespaces(api, cluster, default="nobody", private=private)
+        homes = Namespaces(api, cluster, default="nobody", private=private, allowed=allowed)
         vault = former.vault if former else Vault([Vault.new_key()])
         inner = ServiceStore(database, vault)
         await inner.load()
         maps = ServiceMaps(api, homes)
         clock = SystemClock()
-        kept = KeptServices(inner, maps, clock, DriftBook(clock, **more))
+        kept = KeptServices(inner, maps, clock, DriftBook(clock, repairs=repairs))
         yield Keeping(folder, api, homes, namespace, private, database, inner, maps, kept, vault)
 
 

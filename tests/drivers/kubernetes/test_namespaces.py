@@ -11,9 +11,13 @@ import pytest
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace, ResourceQuota
 
+from contracts.orders import order
 from hansa import storage
+from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.namespaces import Namespaces, NamespaceTaken
+from hansa.drivers.kubernetes.pods import Shape
 from hansa.identity import Caller, Vault, owner_hash, user_namespace
 from hansa.kernel.clock import SystemClock
 from hansa.settings import BadSetting
@@ -110,6 +114,24 @@ async def test_with_a_list_nothing_is_made_and_no_other_is_used(ground: Ground) 
     assert await ground.api.get(Namespace, f"{ground.prefix}-u") is None
     assert await ground.api.get(Namespace, f"{ground.prefix}-p") is None
     assert not await homes.is_foreign("team-a", "alice")
+
+
+async def test_hosts_put_an_order_where_it_belongs(ground: Ground) -> None:
+    async def store_of(_order: object) -> dict[str, str]:
+        return {}
+
+    def engine(**more: Any) -> Engine:
+        shape, board = Shape(cluster="lubeck", stager_image="x"), Board(ground.api.client, "lubeck")
+        return Engine(
+            api=ground.api, board=board, shape=shape, default_namespace=ground.prefix, store_of=store_of, **more
+        )
+
+    name = f"{ground.prefix}-u"
+    asked = [order("true", namespace=name), order("true")]
+    assert [engine().namespace_of(one) for one in asked] == [name, ground.prefix]
+    assert [engine(namespaces=("a", name)).namespace_of(one) for one in asked] == [name, "a"]
+    await engine(homes=ground.namespaces(owner_of=lambda _: "alice")).ensure_namespace(name)
+    assert (await ground.found(name)).annotations["oscar.grycap.upv.es/owner"] == "alice"
 
 
 async def test_users_never_run_where_secrets_are(ground: Ground) -> None:

@@ -1,6 +1,7 @@
 """Kubernetes holds a user's namespace to the user's quota, and our own pods have room in it."""
 
 import asyncio
+import dataclasses
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,10 +10,13 @@ import pytest
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Event, LimitRange, Namespace, PersistentVolumeClaim, Pod, ResourceQuota, Secret
 
+from contracts.job_host import keys_of
 from contracts.orders import order
+from drivers.kubernetes.scene import Scene
 from hansa.drivers.kubernetes import job_manifest, quota_manifest
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.errors import ApiRefused
+from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.resources import Limits
@@ -20,6 +24,8 @@ from hansa.services import RunOrder, StorageIO
 from hansa.settings import QuotaSettings
 from real.kubernetes import hansa_image
 from real.kubernetes.access import Access
+
+pytest_plugins = ("real.object_store",)
 
 PATIENCE = 60.0
 LIMITS = Limits.of(QuotaSettings(cpu="2", memory="2Gi", gpu=1, volumes=2, disk="2Gi", max_disk_per_volume="1Gi"))
@@ -70,7 +76,7 @@ async def test_it_comes_with_the_namespace_and_follows_the_users(
     await homes.apply_quota(namespace, more)
     after = await hard(api, namespace)
     assert (after["requests.cpu"], after["persistentvolumeclaims"]) == ("4400m", "9")
-    await homes.apply_quotas()
+    await homes.quota_changed("alice")
     assert (await hard(api, namespace))["requests.cpu"] == "2200m"
     await homes.apply_quota(namespace, None)
     assert await api.get(ResourceQuota, NAME, namespace) is None
@@ -159,3 +165,18 @@ async def test_volumes_are_counted_and_measured(api: Connection, namespace: str)
     await api.create(claim("b", "500Mi"))
     with pytest.raises(ApiRefused, match="exceeded quota"):
         await api.create(claim("c", "500Mi"))
+
+
+async def test_a_job_of_all_that_a_user_has_runs_with_its_files(scene: Scene) -> None:
+    homes = Namespaces(scene.api, "lubeck", default="nobody", owner_of=lambda _: "alice", limits_of=lambda _: LIMITS)
+    engine = dataclasses.replace(scene.engine, homes=homes)
+    host = KubernetesJobHost(engine, scene.logs, store=scene.store, bucket=f"{scene.bucket}-own", pull_patience=5)
+    out = (StorageIO(storage_provider="minio.default", path=f"{scene.bucket}/out"),)
+    small = Limits.of(QuotaSettings(cpu="0.5", memory="64Mi"))
+    asked = order('echo x > "$TMP_OUTPUT_DIR/x"', output=out, namespace=scene.namespace, seconds=60)
+    assert (asked.cpu, asked.memory) == (small.cpu, small.memory)
+    await homes.ensure(scene.namespace)
+    await homes.apply_quota(scene.namespace, small)
+    outcome = await host.run(asked)
+    assert (outcome.succeeded, outcome.reason) == (True, "")
+    assert await keys_of(scene.store, scene.bucket) == ["out/x"]

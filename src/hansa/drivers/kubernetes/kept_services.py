@@ -124,6 +124,7 @@ class KeptServices:
         """Those that have to be looked at again."""
         failed: set[str] = set()
         for name in sorted(names):
+            await asyncio.sleep(0)  # thousands of them, and others wait
             try:
                 await self._look(name)
                 self._away = False
@@ -142,6 +143,9 @@ class KeptServices:
                 await self._clear(name)
                 return
             if record.phase != "ready":  # whoever is at work on it writes it again
+                return
+            if self._maps.is_verified(record):
+                self._owed.discard(name)
                 return
             secrets = self._inner.secrets(name)
             difference = await self._maps.difference(record, secrets)

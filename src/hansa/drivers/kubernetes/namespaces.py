@@ -122,11 +122,15 @@ class Namespaces:
         await self._api.apply(quota_manifest.resource_quota(namespace, self.cluster, limits))
         await self._api.apply(quota_manifest.limit_range(namespace, self.cluster, limits))
 
-    async def apply_quotas(self) -> None:
-        """Of all users' namespaces that are in use, after the defaults changed."""
-        for name, owner in list(self._made.items()):
-            if owner:
-                await self._limit(name, owner)
+    async def quota_changed(self, owner: str = "") -> None:
+        """Tells Kubernetes what this user is held to now; "" stands for everybody."""
+        for name, whose in list(self._made.items()):
+            if whose and owner in ("", whose):
+                try:
+                    await self._limit(name, whose)
+                except errors.Temporary as error:
+                    self.forget(name)  # when something is to run there next, it is told
+                    _log.warning("a quota is told to Kubernetes later", namespace=name, error=error.message)
 
     def _user(self, name: str, owner: str) -> str:
         """Neither the admin's nor the manager's own namespace is a user's."""

@@ -22,7 +22,7 @@ from lightkube.resources.core_v1 import ConfigMap, Secret
 from hansa import services
 from hansa.drivers.kubernetes import labels
 from hansa.drivers.runs import environment
-from hansa.kernel import errors
+from hansa.kernel import errors, names
 
 KEEPS = "hansa/keeps"
 DEFINITION, SCRIPT = "function_config.yaml", "script.sh"
@@ -127,10 +127,9 @@ def followed(cluster: str) -> dict[str, str]:
 
 
 def is_ours(found: Any, cluster: str) -> bool:
-    """Also after somebody took the labels off."""
+    """Also after somebody took the labels off, which is what the annotation is for."""
     marks, notes = found.metadata.labels or {}, found.metadata.annotations or {}
-    said = marks.get(labels.CLUSTER) or labels.value(notes.get(labels.CLUSTER, ""))
-    return bool(said == labels.value(cluster))
+    return followed(cluster).items() <= marks.items() or notes.get(labels.CLUSTER) == cluster
 
 
 def read(config_map: ConfigMap, private: Secret | None) -> tuple[services.Record, dict[str, str]]:
@@ -145,13 +144,14 @@ def read(config_map: ConfigMap, private: Secret | None) -> tuple[services.Record
         service = msgspec.convert(_without_nothing(tree), services.Service)
         service = msgspec.structs.replace(service, script=data.get(SCRIPT, service.script))
         paper = None if private is None else msgspec.json.decode(_opened(private), type=_Paper)
+        names.service(service.name)
         if service.name != name:
             raise ValueError(f"it is of a service named {service.name!r}")
         if paper is not None:
             service = _whole(service, paper)
         made = meta.creationTimestamp.timestamp() if isinstance(meta.creationTimestamp, datetime) else 0.0
         record = _record(service, meta.annotations or {}, made)
-    except (KeyError, TypeError, ValueError, yaml.YAMLError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, yaml.YAMLError, RecursionError, names.BadName) as error:
         said = f"{error} is missing" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise UnreadableService(
             f"the ConfigMap {name} in namespace {meta.namespace} does not hold a service: {said}",

@@ -49,18 +49,25 @@ class Difference:
     behind: bool  # of an earlier version: nobody else's doing
 
 
+_Stand = tuple[int, str, str, str]  # the service's version, and those of its three objects as we are shown them
+
+
 class ServiceMaps:
     def __init__(self, api: Connection, homes: Namespaces) -> None:
         self._api = api
         self._homes = homes
         self._applied: dict[tuple[str, str, str], str] = {}  # kind, namespace and name, with what we wrote
+        self._verified: dict[str, _Stand] = {}
         self._suspects: set[str] = set()
         self._news = asyncio.Event()
         marks = service_manifest.followed(homes.cluster)
-        spaces = (*homes.allowed, homes.private) if homes.allowed else ()
-        self._follows: dict[str, Follow] = {
+        private = (homes.private,) if homes.allowed else ()
+        self._follows = {
             kind: Follow(api.client, made, marks, functools.partial(self._changed, kind), namespaces=spaces)
-            for kind, made in (("ConfigMap", ConfigMap), ("Secret", Secret))
+            for kind, made, spaces in (
+                ("ConfigMap", ConfigMap, homes.allowed),
+                ("Secret", Secret, (*homes.allowed, *private)),
+            )
         }
 
     async def follow(self) -> None:
@@ -120,6 +127,7 @@ class ServiceMaps:
         await self._take(ConfigMap, space, name)
         await self._take(Secret, space, name)
         await self._take(Secret, private, str(made.private.metadata and made.private.metadata.name))
+        self._verified.pop(name, None)
 
     async def found(self) -> list[Found]:
         """All services of this cluster that Kubernetes keeps."""
@@ -141,11 +149,16 @@ class ServiceMaps:
                     return space
         return ""
 
+    def is_verified(self, record: services.Record) -> bool:
+        """Whether it was compared before and nothing moved since; costs next to nothing."""
+        return self._verified.get(record.service.name) == self._stand(record)
+
     async def difference(self, record: services.Record, secrets: Mapping[str, str]) -> Difference | None:
         """In what Kubernetes has it otherwise; None if it has not. What we were shown may be a moment old, so before
         we say so, we look."""
-        made = self._rendered(record, secrets)
+        made, stand = self._rendered(record, secrets), self._stand(record)
         if not any(service_manifest.unlike(self._shown(one), one) for one in _objects(made)) and self._no_more(made):
+            self._verified[record.service.name] = stand
             return None
         config_map, what = None, ""
         for one in _objects(made):
@@ -162,6 +175,13 @@ class ServiceMaps:
             return None
         behind = config_map is not None and service_manifest.version_of(config_map) < record.version
         return Difference(what, behind)
+
+    def _stand(self, record: services.Record) -> _Stand:
+        name, space = record.service.name, self._homes.placed(record.service.namespace)
+        private = self._homes.private, service_manifest.private_name(name, self._homes.cluster)
+        shown = (("ConfigMap", (space, name)), ("Secret", (space, name)), ("Secret", private))
+        first, second, third = (_version(self._follows[kind].get(key)) for kind, key in shown)
+        return record.version, first, second, third
 
     def _rendered(self, record: services.Record, secrets: Mapping[str, str]) -> Kept:
         space = self._homes.placed(record.service.namespace)
@@ -247,3 +267,7 @@ def _spaces(made: Kept) -> tuple[str, str]:
     assert made.config_map.metadata is not None
     assert made.private.metadata is not None
     return str(made.config_map.metadata.namespace), str(made.private.metadata.namespace)
+
+
+def _version(one: Any | None) -> str:
+    return "" if one is None else str(one.metadata.resourceVersion)
