@@ -4,6 +4,9 @@ Jobs (`job_host`), synchronous calls by warm pods (`sync_host`), long-lived serv
 Each is made by pure functions (`…_manifest`, on the ground of `pods`) and read by others (`job_verdict`,
 `exposed_standing`, on that of `pod_status`); all see the cluster by one list and watch of each kind (`board`,
 `following`). Files are moved by a program of ours beside the script (`stager`). How much there is tell the `nodes`.
+
+What services are is kept in Kubernetes, too (`kept_services`, `service_maps`), in namespaces that belong to their users
+(`namespaces`).
 """
 
 from hansa.drivers.kubernetes.board import Board
@@ -13,8 +16,12 @@ from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
+from hansa.drivers.kubernetes.kept_services import KeptServices
+from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.nodes import KubernetesNodes
 from hansa.drivers.kubernetes.pods import Shape
+from hansa.drivers.kubernetes.service_drift import Drift
+from hansa.drivers.kubernetes.service_maps import ServiceMaps
 from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
 
 __all__ = [
@@ -22,11 +29,15 @@ __all__ = [
     "ApiUnreachable",
     "Board",
     "Connection",
+    "Drift",
     "Engine",
+    "KeptServices",
     "KubernetesExposedHost",
     "KubernetesJobHost",
     "KubernetesLogs",
     "KubernetesNodes",
     "KubernetesSyncHost",
+    "Namespaces",
+    "ServiceMaps",
     "Shape",
 ]
