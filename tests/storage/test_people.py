@@ -97,12 +97,12 @@ async def test_a_namespace_that_is_somebody_elses_where_work_runs_is_not_given(r
     usual = user_namespace(PREFIX, alice.uid)
     asked: list[str] = []
 
-    async def is_foreign(namespace: str, uid: str) -> bool:
+    async def claim(namespace: str, uid: str) -> bool:
         asked.append(namespace)
-        return len(asked) < 3
+        return len(asked) == 3
 
     def people() -> People:
-        return People(PeopleStore(room.database), room.grants, room.vault, PREFIX, room.clock, is_foreign=is_foreign)
+        return People(PeopleStore(room.database), room.grants, room.vault, PREFIX, room.clock, claim=claim)
 
     before = people()
     person = await before.ensure(alice)
@@ -117,10 +117,10 @@ async def test_a_namespace_that_is_somebody_elses_where_work_runs_is_not_given(r
 
 
 async def test_where_work_runs_has_to_answer_before_a_new_user_is_given_a_namespace(room: Room, alice: Caller) -> None:
-    async def is_foreign(namespace: str, uid: str) -> bool:
+    async def claim(namespace: str, uid: str) -> bool:
         raise Temporary("away")
 
-    people = People(PeopleStore(room.database), room.grants, room.vault, PREFIX, room.clock, is_foreign=is_foreign)
+    people = People(PeopleStore(room.database), room.grants, room.vault, PREFIX, room.clock, claim=claim)
     with pytest.raises(Temporary):
         await people.ensure(alice)
     assert not people.knows(alice.uid)

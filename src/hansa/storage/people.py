@@ -21,11 +21,11 @@ _SECRET_BYTES = 10  # as OSCAR makes them: 14 characters
 _LONGEST_NAME = 255
 _STRANGER = "\0"  # nobody's uid
 
-IsForeign = Callable[[str, str], Awaitable[bool]]
+Claim = Callable[[str, str], Awaitable[bool]]
 
 
-async def _nothing_foreign(_namespace: str, _uid: str) -> bool:
-    return False
+async def _granted(_namespace: str, _uid: str) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class People:
         namespace_prefix: str,
         clock: Clock,
         admin_keys: Keys | None = None,
-        is_foreign: IsForeign = _nothing_foreign,
+        claim: Claim = _granted,
     ) -> None:
-        """`is_foreign` tells whether a namespace is another user's where the work runs, whatever our records say."""
-        self._is_foreign = is_foreign
+        """`claim` takes a namespace for a user where the work runs; False if it is another's, whatever we know."""
+        self._claim = claim
         self._records = records
         self._grants = grants
         self._vault = vault
@@ -141,26 +141,26 @@ class People:
             sealed=self._vault.seal({"secret_key": secret}, purpose=_purpose(caller.uid)),
             created=self._clock.now(),
         )
-        foreign = await self._foreign(caller.uid)
+        refused = await self._refused(caller.uid)
 
         def choose(owner_of: OwnerOf) -> str:
             return identity.claim_namespace(
-                self._prefix, caller.uid, lambda name: _STRANGER if name in foreign else owner_of(name)
+                self._prefix, caller.uid, lambda name: _STRANGER if name in refused else owner_of(name)
             )
 
         return await self._records.add(fresh, choose)
 
-    async def _foreign(self, uid: str) -> set[str]:
-        """The namespaces that this user would be given, and that are somebody else's. The answer is remembered with
-        the user, so it is asked for once, and a user we cannot ask it for has to come again."""
-        foreign: set[str] = set()
+    async def _refused(self, uid: str) -> set[str]:
+        """The namespaces that this user would be given, and that are somebody else's where the work runs. What is
+        given is remembered, so it is asked once; a new user whom nobody can answer has to come again."""
+        refused: set[str] = set()
 
         def owner_of(name: str) -> str | None:
-            return _STRANGER if name in foreign else self.owner_of(name) or None
+            return _STRANGER if name in refused else self.owner_of(name) or None
 
-        while await self._is_foreign(name := identity.claim_namespace(self._prefix, uid, owner_of), uid):
-            foreign.add(name)
-        return foreign
+        while not await self._claim(name := identity.claim_namespace(self._prefix, uid, owner_of), uid):
+            refused.add(name)
+        return refused
 
     def _person(self, record: PersonRecord) -> Person:
         keys = Keys("", "")

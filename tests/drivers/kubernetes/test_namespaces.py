@@ -1,5 +1,6 @@
 """A user's namespace is marked as OSCAR marks it, and never another user's."""
 
+import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
@@ -78,15 +79,23 @@ async def test_the_admins_and_the_managers_belong_to_nobody(ground: Ground) -> N
 async def test_another_users_is_never_used(ground: Ground) -> None:
     name = f"{ground.prefix}-u"
     await ground.namespaces().ensure(name, "alice")
-    again = ground.namespaces("visby")
-    assert await again.is_foreign(name, "bob")
-    assert not await again.is_foreign(name, "alice")
-    assert not await again.is_foreign(f"{name}-none", "bob")
-    assert await again.is_foreign(f"{ground.prefix}-p", "bob")
+    again = ground.namespaces()
+    assert not await again.claim(name, "bob")
+    assert await again.claim(name, "alice")
+    assert not await again.claim(f"{ground.prefix}-p", "bob")
     await again.ensure(name, "alice")
     with pytest.raises(NamespaceTaken, match="another user"):
         await again.ensure(name, "bob")
-    assert (await ground.found(name)).labels["hansa/cluster"] == "lubeck"
+
+
+async def test_of_those_who_claim_one_at_once_one_gets_it(ground: Ground) -> None:
+    name = f"{ground.prefix}-u"
+    managers = [ground.namespaces(cluster) for cluster in ("lubeck", "visby", "riga")]
+    granted = await asyncio.gather(*(homes.claim(name, "alice") for homes in managers))
+    assert sorted(granted) == [False, False, True]
+    winner = managers[granted.index(True)]
+    assert (await ground.found(name)).labels["hansa/cluster"] == winner.cluster
+    assert await winner.claim(name, "alice")
 
 
 async def test_one_made_before_stays_as_it_is(ground: Ground) -> None:
@@ -113,7 +122,7 @@ async def test_with_a_list_nothing_is_made_and_no_other_is_used(ground: Ground) 
     await homes.ensure(f"{ground.prefix}-p")
     assert await ground.api.get(Namespace, f"{ground.prefix}-u") is None
     assert await ground.api.get(Namespace, f"{ground.prefix}-p") is None
-    assert not await homes.is_foreign("team-a", "alice")
+    assert await homes.claim("team-a", "alice")
 
 
 async def test_hosts_put_an_order_where_it_belongs(ground: Ground) -> None:
@@ -142,45 +151,32 @@ async def test_users_never_run_where_secrets_are(ground: Ground) -> None:
 
 
 @contextlib.asynccontextmanager
-async def people(ground: Ground, folder: Path, cluster: str) -> AsyncIterator[tuple[People, Namespaces]]:
+async def people(ground: Ground, folder: Path, cluster: str) -> AsyncIterator[People]:
     folder.mkdir()
     engine = make_engine(sqlite_url(folder))
     schema.upgrade(engine)
     database = Database(engine)
     database.start()
     try:
-        homes = ground.namespaces(cluster)
         grants = storage.Grants(None, storage.BucketRegister(BucketStore(database)))
-        vault = Vault([Vault.new_key()])
-        yield (
-            People(PeopleStore(database), grants, vault, ground.prefix, SystemClock(), is_foreign=homes.is_foreign),
-            homes,
-        )
+        claim = ground.namespaces(cluster).claim
+        yield People(PeopleStore(database), grants, Vault([Vault.new_key()]), ground.prefix, SystemClock(), claim=claim)
     finally:
         await database.close()
 
 
 async def test_two_managers_that_share_a_kubernetes_keep_users_apart(ground: Ground, tmp_path: Path) -> None:
-    """Also after one of them lost its database; in the normal case a user's name is the same everywhere."""
+    """Also after one of them lost its database; where nobody was before, a user's name is the same everywhere."""
     one, two = (Caller(kind="user", uid=f"62bb11b40398f7377876-{end}", name=end) for end in ("one", "two"))
     assert user_namespace(ground.prefix, one.uid) == user_namespace(ground.prefix, two.uid)
-    async with (
-        people(ground, tmp_path / "a", "lubeck") as (here, homes),
-        people(ground, tmp_path / "b", "visby") as (
-            there,
-            others,
-        ),
-    ):
-        first = (await here.ensure(one)).namespace
-        assert first == user_namespace(ground.prefix, one.uid)
-        await homes.ensure(first, one.uid)
-        second = (await there.ensure(two)).namespace
-        assert second != first
-        await others.ensure(second, two.uid)
-        assert (await there.ensure(one)).namespace == first
-    async with people(ground, tmp_path / "c", "visby") as (back, _):
-        assert (await back.ensure(two)).namespace == second
-        assert (await back.ensure(one)).namespace == first
+    async with people(ground, tmp_path / "a", "lubeck") as here, people(ground, tmp_path / "b", "visby") as there:
+        given = [(await who.ensure(user)).namespace for who in (here, there) for user in (one, two)]
+        assert given[0] == user_namespace(ground.prefix, one.uid)
+        assert len(set(given)) == 4
+    async with people(ground, tmp_path / "c", "visby") as back:
+        assert [(await back.ensure(user)).namespace for user in (two, one)] == [given[3], given[2]]
+    async with people(ground, tmp_path / "d", "lubeck") as back:
+        assert [(await back.ensure(user)).namespace for user in (two, one)] == [given[1], given[0]]
 
 
 async def test_no_quota_for_the_admin(ground: Ground) -> None:

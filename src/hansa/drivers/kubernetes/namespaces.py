@@ -1,8 +1,8 @@
 """Where does a user's work live in Kubernetes, whose is it, and how much may be used there?
 
-A namespace is marked with its owner as OSCAR marks it, so that it is known whose it is after everything else was lost,
-and two managers that share a Kubernetes never put two users into one. `storage.People` asks `is_foreign` before it
-gives a new user a name, and remembers the name; `ensure` makes it when something is to run there.
+A namespace is marked with its owner as OSCAR marks it, so that it is known whose it is after everything else was lost.
+`storage.People` claims one for a new user, and remembers its name: another user's is refused, and so is that of another
+manager that shares this Kubernetes. `ensure` makes it again if it is gone when something is to run there.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,6 +70,10 @@ class Namespaces:
         self._limits_of = limits_of
         self._made: dict[str, str] = {}  # by name, with the owner
 
+    def told_by(self, owner_of: Callable[[str], str], limits_of: Callable[[str], resources.Limits | None]) -> None:
+        """Whom to ask from now on: people and quotas are there later than we."""
+        self._owner_of, self._limits_of = owner_of, limits_of
+
     def placed(self, asked: str) -> str:
         """Where something runs that belongs to this namespace."""
         if self.allowed:
@@ -85,13 +89,7 @@ class Namespaces:
         if name in self._made and owner in ("", self._made[name]):
             return
         owner = owner or self._user(name, self._owner_of(name))
-        found = await self._api.get(Namespace, name)
-        if found is None:
-            found = await self._api.create(self._namespace(name, owner)) or await self._api.get(Namespace, name)
-        if found is None or found.metadata.deletionTimestamp is not None:
-            raise ApiUnreachable(
-                f"the namespace {name} is being deleted", hint="it is made again when it is gone", retry_after=5.0
-            )
+        found = await self._there(name, owner)
         if owner:
             self._check_owner(found, owner)
             await self._mark(found, owner)
@@ -102,14 +100,16 @@ class Namespaces:
         """It is gone, by somebody else's hand."""
         self._made.pop(name, None)
 
-    async def is_foreign(self, name: str, owner: str) -> bool:
-        """Whether it is there and another user's."""
+    async def claim(self, name: str, owner: str) -> bool:
+        """Takes it for a user. False if it is another's: another user's, or that of another manager's user, for the
+        names of services and volumes are unique in one cluster alone."""
         if self.allowed:
-            return False
-        if name == self.private:
             return True
-        found = await self._api.get(Namespace, name)
-        return found is not None and _owner_mark(found) not in ("", identity.owner_hash(owner))
+        if name == self.private:
+            return False
+        found = await self._there(name, owner)
+        whose = (found.metadata.labels or {}).get(labels.CLUSTER)
+        return _owner_mark(found) in ("", identity.owner_hash(owner)) and whose in (None, labels.value(self.cluster))
 
     async def apply_quota(self, namespace: str, limits: resources.Limits | None) -> None:
         """What the pods and volumes of a user's namespace may request together; None lifts it."""
@@ -143,6 +143,17 @@ class Namespaces:
             _log.warning("the quota is not known to Kubernetes", namespace=name, error=error.message, hint=error.hint)
         except errors.NotFound:  # it went away this moment
             self.forget(name)
+
+    async def _there(self, name: str, owner: str) -> Any:
+        """The namespace, which is made if there is none."""
+        found = await self._api.get(Namespace, name)
+        if found is None:
+            found = await self._api.create(self._namespace(name, owner)) or await self._api.get(Namespace, name)
+        if found is None or found.metadata.deletionTimestamp is not None:
+            raise ApiUnreachable(
+                f"the namespace {name} is being deleted", hint="it is made again when it is gone", retry_after=5.0
+            )
+        return found
 
     async def _mark(self, found: Any, owner: str) -> None:
         """One of ours that has no owner yet."""
