@@ -1,4 +1,5 @@
-"""What can this machine carry, and how is what is missing put right? `hansa doctor` prints the answers."""
+"""What can this machine carry, or the Kubernetes cluster that is to run things, and how is what is missing put right?
+`hansa doctor` prints the answers."""
 
 import asyncio
 import os
@@ -22,6 +23,8 @@ from hansa.store import make_engine
 _LEAST_SPACE = 2 * 2**30
 _SECONDS = 20.0
 _SMALL_FEDERATION = 1000
+_RUNS_HERE = ("machine", "isolation", "podman")  # what matters only where jobs run on this machine
+_CLUSTER_SECONDS = 60.0
 _LEVELS = {
     "full": "namespaces, cgroup limits and a user id of its own for every job",
     "namespaces": "namespaces; limits by rlimit only",
@@ -55,6 +58,8 @@ async def doctor(given: Settings) -> list[Check]:
     ]
     found: list[Check] = []
     for name, check in checks:
+        if given.driver == "kubernetes" and name in _RUNS_HERE:
+            continue
         try:
             async with asyncio.timeout(_SECONDS):
                 found.append(await check(given))
@@ -64,7 +69,8 @@ async def doctor(given: Settings) -> list[Check]:
             found.append(Check(name, False, error.message, error.hint))
         except OSError as error:
             found.append(Check(name, False, str(error)))
-    return found + list(await asyncio.gather(*(_issuer(issuer.url) for issuer in given.oidc.issuers)))
+    found += await asyncio.gather(*(_issuer(issuer.url) for issuer in given.oidc.issuers))
+    return found + (await _kubernetes(given) if given.driver == "kubernetes" else [])
 
 
 async def _python(_: Settings) -> Check:
@@ -173,3 +179,27 @@ async def _issuer(url: str) -> Check:
             return Check(name, True, f"keys at {answer.json()['jwks_uri']}")
     except (httpx.HTTPError, ValueError, KeyError) as error:
         return Check(name, False, f"no discovery document: {error}", "check the address and the network")
+
+
+async def _kubernetes(given: Settings) -> list[Check]:
+    from hansa.drivers.kubernetes import checkup  # noqa: PLC0415 - a large library that a machine alone does without
+
+    asked = given.kubernetes
+    wanted = checkup.Wanted(
+        kubeconfig=asked.kubeconfig,
+        context=asked.context,
+        image=asked.image,
+        own_namespace=asked.namespace,
+        namespaces=asked.namespaces,
+        storage_class=asked.storage_class,
+        priority_class=asked.priority_class,
+        node_selector=asked.node_selector,
+    )
+    try:
+        async with asyncio.timeout(_CLUSTER_SECONDS):
+            found = await checkup.findings(wanted)
+    except TimeoutError:
+        return [Check("kubernetes", False, f"no answer within {_CLUSTER_SECONDS:.0f} s")]
+    except HansaError as error:
+        return [Check("kubernetes", False, error.message, error.hint)]
+    return [Check(one.name, one.ok, one.detail, one.hint) for one in found]

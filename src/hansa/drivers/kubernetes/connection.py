@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
+import yaml
 from lightkube import AsyncClient, KubeConfig
 from lightkube.core.exceptions import ApiError, ConfigError, LoadResourceError
 from lightkube.types import CascadeType, PatchType
@@ -20,6 +21,8 @@ T = TypeVar("T")
 FIELD_MANAGER = "hansa"
 _CALL = 10.0  # seconds
 _PAGE = 500
+# What reading a file that is no kubeconfig, or one with keys that are none, ends with.
+_UNUSABLE = (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError)
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -35,12 +38,13 @@ class Connection:
         try:
             given = KubeConfig.from_file(str(kubeconfig)) if kubeconfig else KubeConfig.from_service_account()
             chosen = given.get(context_name=context or None)
-        except (ConfigError, OSError, ValueError, KeyError) as error:
+            limits = httpx2.Timeout(_CALL, pool=_CALL)
+            return cls(AsyncClient(config=chosen, timeout=limits, field_manager=FIELD_MANAGER, trust_env=False))
+        except _UNUSABLE as error:
             raise ApiRefused(
-                f"the kubeconfig cannot be used: {error}", hint="check the file, and the context it is used with"
+                f"the kubeconfig cannot be used: {_trouble(error)}",
+                hint="check the file, and the context it is used with",
             ) from None
-        limits = httpx2.Timeout(_CALL, pool=_CALL)
-        return cls(AsyncClient(config=chosen, timeout=limits, field_manager=FIELD_MANAGER, trust_env=False))
 
     async def close(self) -> None:
         await self.client.close()
@@ -51,13 +55,23 @@ class Connection:
 
     async def version(self) -> str:
         """Of the cluster, as v1.34.4."""
-        return str((await self._call("ask for the version", self._version())).get("gitVersion", ""))
+        return str((await self.ask("/version")).get("gitVersion", ""))
 
-    async def _version(self) -> dict[str, Any]:
-        # lightkube knows objects only, and this is none
-        answer = await self.client._client._client.get("/version")
-        answer.raise_for_status()
-        return dict(answer.json())
+    async def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What is no object that lightkube knows, by its path; a body is posted."""
+        return await self._call(f"ask for {path}", self._ask(path, body))
+
+    async def _ask(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        inner = self.client._client
+        request = inner._client.build_request("GET" if body is None else "POST", path, json=body)
+        answer = await inner._client.send(request)
+        try:
+            inner.raise_for_status(answer)  # type: ignore[no-untyped-call]
+            return dict(answer.json())
+        except (ValueError, TypeError, KeyError):
+            raise ApiRefused(
+                f"{path} is not answered as a Kubernetes does", hint="is this the address of an API server?"
+            ) from None
 
     async def get(self, kind: Any, name: str, namespace: str | None = None) -> Any | None:
         """None if there is none."""
@@ -122,8 +136,17 @@ class Connection:
                 f"could not {what}: the API server does not answer ({type(error).__name__})",
                 hint="is it there, and is there a way to it? kubectl get --raw /readyz",
             ) from None
-        except LoadResourceError as error:
+        except (LoadResourceError, ConfigError) as error:
             raise ApiRefused(f"could not {what}: {error}") from None
+
+
+def _trouble(error: Exception) -> str:
+    """With a kubeconfig."""
+    if isinstance(error, (TypeError, AttributeError)):
+        return "there is none in the file"
+    if isinstance(error, KeyError):
+        return f"it says nothing of {error}"
+    return " ".join(str(error).split())
 
 
 class _There(ApiRefused):

@@ -1,8 +1,9 @@
-"""`hansa server` and `hansa doctor`: run a manager here, and check whether this machine can."""
+"""`hansa server` and `hansa doctor`: run a manager, and check whether this machine or a Kubernetes can carry it."""
 
 import asyncio
 import inspect
 import os
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +24,13 @@ Config = Annotated[
         help="The settings file; else HANSA_CONFIG, else hansa.toml here, else defaults.",
     ),
 ]
+
+
+class Driver(StrEnum):
+    LOCAL = "local"
+    KUBERNETES = "kubernetes"
+
+
 _DEFAULT = Path("hansa.toml")
 _WORD = {True: "ok", False: "failed", None: "skipped"}
 
@@ -35,12 +43,35 @@ def server(config: Config = None) -> None:
     http.serve(load_settings(config))
 
 
-def doctor(config: Config = None, as_json: options.Json = False) -> None:
-    """Check what this machine can run."""
-    checks = import_module("hansa.bootstrap").doctor(load_settings(config))
+def doctor(
+    config: Config = None,
+    driver: Annotated[
+        Driver | None, typer.Option("--driver", help="What is to run services and jobs; else what the settings say.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option("--kubeconfig", metavar="FILE", help="Of the cluster to check; else what the settings say."),
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option("--context", metavar="NAME", help="Which context of that file; else its current one.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check what this machine, or a Kubernetes cluster, can run."""
+    given = _aimed(load_settings(config), driver, kubeconfig, context)
+    checks = import_module("hansa.bootstrap").doctor(given)
     if inspect.iscoroutine(checks):
         checks = asyncio.run(checks)
     raise typer.Exit(report(list(checks), Screen(as_json=as_json)))
+
+
+def _aimed(given: "Settings", driver: Driver | None, kubeconfig: Path | None, context: str | None) -> "Settings":
+    """At the cluster that was named; naming one is asking for it."""
+    named = {"kubeconfig": kubeconfig, "context": context}
+    asked = {name: value for name, value in named.items() if value is not None}
+    chosen = driver.value if driver else "kubernetes" if asked else given.driver
+    changed = {"driver": chosen, "kubernetes": given.kubernetes.model_copy(update=asked)}
+    return given.model_copy(update=changed)
 
 
 def report(checks: list[Any], screen: Screen) -> int:
