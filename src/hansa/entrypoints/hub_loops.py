@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
-from hansa.bootstrap import HubApp, Work
+from hansa.bootstrap import HubApp, Work, memory
 from hansa.entrypoints.loops import supervised
 from hansa.federation import Duty, Fence, errors, health, judging, syncing
 from hansa.kernel.errors import Temporary
@@ -60,6 +60,7 @@ async def running(app: HubApp) -> AsyncIterator[None]:
     loops: dict[str, Callable[[], Awaitable[None]]] = {
         "sync": lambda: syncing.keep(hub),
         "holders": lambda: health.keep_holders(hub),
+        "memory": memory.collect_when_grown,
     }
     for name, every, do in works:
         loops[name] = _loop(duties[name], every, do)

@@ -142,7 +142,7 @@ async def _serve(settings: Settings, open_files: int) -> None:
             servers.append((_server(for_members, MembersTls(hub.hub).context, MembersProtocol), members))
             _log.info("hub", host=settings.hub.host, port=_port(people), members_port=_port(members))
             _check_room(len(hub.hub.registry), open_files)
-            bootstrap.memory.look_less_often()
+            bootstrap.memory.look_only_when_grown()
         if manager:
             app = await parts.enter_async_context(bootstrap.opened(settings))
             await parts.enter_async_context(loops.running(app))
