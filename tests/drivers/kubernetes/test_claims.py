@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim
+from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim, ResourceQuota
 
 from contracts.volume_places import MIB, Identity, VolumePlacesContract, until_phase, volume
 from hansa import resources
@@ -142,6 +142,33 @@ async def test_a_claim_that_somebody_deletes_is_lost_and_made_again_by_the_next_
                 await asyncio.sleep(0.05)
     finally:
         await again.close()
+
+
+async def test_a_claim_that_is_being_deleted_is_not_there_to_be_used(
+    api: Connection, places: Claims, namespace: str, storage_class: str
+) -> None:
+    one = volume(namespace)
+    await places.make(one)
+    await provided(api, storage_class)
+    await until_phase(places, one, "Bound", seconds=60)
+    held = {"metadata": {"finalizers": ["hansa.test/a-pod-uses-it"]}}
+    await api.merge(PersistentVolumeClaim, "models", namespace, held)
+    await api.delete(PersistentVolumeClaim, "models", namespace)
+    assert "being deleted" in (await until_phase(places, one, "Lost")).reason
+    await api.merge(PersistentVolumeClaim, "models", namespace, {"metadata": {"finalizers": None}})
+    await places.make(one)
+    await until_phase(places, one, "Pending")
+
+
+async def test_a_quota_of_kubernetes_is_one_of_ours(api: Connection, places: Claims, namespace: str) -> None:
+    about = {"name": "few", "namespace": namespace}
+    hard = {"persistentvolumeclaims": "0"}
+    await api.create(ResourceQuota.from_dict({"metadata": about, "spec": {"hard": hard}}))
+    async with asyncio.timeout(30):
+        while (found := await api.get(ResourceQuota, "few", namespace)) is None or not found.status.hard:
+            await asyncio.sleep(0.1)
+    with pytest.raises(VolumeQuota, match="quota"):
+        await places.make(volume(namespace))
 
 
 async def test_a_claim_of_others_is_neither_taken_nor_removed(

@@ -61,6 +61,8 @@ def phase(found: Any) -> str:
 
 def judged(found: Any, last: Any | None) -> storage.Standing:
     """`last` is the newest of the claim's events."""
+    if found.metadata.deletionTimestamp is not None:
+        return storage.Standing("Lost", "its claim is being deleted in Kubernetes", trouble=True)
     match phase(found):
         case "Bound":
             return storage.Standing()

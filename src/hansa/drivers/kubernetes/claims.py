@@ -6,6 +6,7 @@ like one that was lost by nobody.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -23,7 +24,8 @@ from hansa.kernel import errors
 _log = structlog.get_logger("hansa.kubernetes")
 _GONE_WITHIN = 15.0  # seconds for a claim that pods still hold
 _PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-_SOON, _LOOK_EVERY = 1.0, 5.0
+_SOON, _LOOK_EVERY = 1.0, 8.0
+_FRESH = 10.0  # seconds after which the watch is believed, whatever it shows
 _OF_CLAIMS = {"involvedObject.kind": "PersistentVolumeClaim"}
 
 
@@ -59,7 +61,7 @@ class Claims:
         self._gid = gid
         marks = labels.of_cluster(cluster)
         self._follow = Follow(api.client, PersistentVolumeClaim, marks, self._changed, namespaces=namespaces)
-        self._fresh: dict[Key, Any] = {}  # made by us, and not yet seen by the watch
+        self._fresh: dict[Key, tuple[Any, float]] = {}  # made by us a moment ago, when; the watch may not know it yet
         self._unmade: dict[Key, storage.Volume] = {}  # rows whose claims are missing, since we started
         self._said: dict[Key, storage.Standing] = {}  # of those that are not bound
         self._removing: dict[Key, asyncio.Task[None]] = {}
@@ -108,8 +110,7 @@ class Claims:
 
     def standing(self, namespace: str, name: str) -> storage.Standing:
         key = self._key(namespace, name)
-        found = self._follow.get(key) or self._fresh.get(key)
-        if found is not None:
+        if (found := self._seen(key)) is not None:
             said = self._said.get(key)
             judged = claim_manifest.judged(found, None)
             return said if said is not None and said.phase == judged.phase else judged
@@ -133,10 +134,21 @@ class Claims:
             storage_class=self._storage_class,
             many_nodes=self._many_nodes,
         )
-        made = await self._api.apply(asked)
-        if self._follow.get(key) is None:
-            self._fresh[key] = made
+        try:
+            self._fresh[key] = await self._api.apply(asked), time.monotonic()
+        except ApiRefused as error:
+            if "exceeded quota" not in error.message:
+                raise
+            raise storage.VolumeQuota(
+                f"Kubernetes' quota does not allow it: {error.message}",
+                hint="a removed volume counts until the last pod that uses it has ended: try again, or ask for more",
+            ) from None
         self._news.set()
+
+    def _seen(self, key: Key) -> Any | None:
+        """What the watch shows may for a moment be the former one of that name, or nothing yet."""
+        known, (made, since) = self._follow.get(key), self._fresh.get(key, (None, 0.0))
+        return made if made is not None and time.monotonic() - since < _FRESH else known
 
     async def _clear(self, key: Key) -> None:
         """What a removal left that died on its way. Raises `VolumeExists` if it is not ours."""
@@ -181,21 +193,25 @@ class Claims:
     # What is looked at again and again.
 
     def _changed(self, key: Key) -> None:
-        self._fresh.pop(key, None)
+        known, (made, _) = self._follow.get(key), self._fresh.get(key, (None, 0.0))
+        if known is not None and made is not None and known.metadata.uid == made.metadata.uid:
+            del self._fresh[key]  # from now on the watch knows better
         self._news.set()
 
     async def _look_after(self) -> None:
         await self._follow.synced.wait()
+        pause = _SOON
         while True:
             self._news.clear()
             await self._make_missing()
             waiting = self._waiting()
             await self._explain(waiting)
-            silent = any(key not in self._said for key in waiting)
-            pause = _SOON if silent else _LOOK_EVERY if waiting or self._unmade else None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+            try:
+                async with asyncio.timeout(pause if waiting or self._unmade else None):
                     await self._news.wait()
+                pause = _SOON
+            except TimeoutError:
+                pause = min(pause * 2, _LOOK_EVERY)
 
     async def _make_missing(self) -> None:
         for key, volume in list(self._unmade.items()):
@@ -211,7 +227,8 @@ class Claims:
 
     def _waiting(self) -> dict[Key, Any]:
         """Claims that are not bound."""
-        found = {(one.metadata.namespace, one.metadata.name): one for one in self._follow.all()} | self._fresh
+        keys = {(one.metadata.namespace, one.metadata.name) for one in self._follow.all()} | self._fresh.keys()
+        found = {key: one for key in keys if (one := self._seen(key)) is not None}
         waiting = {key: one for key, one in found.items() if claim_manifest.phase(one) == "Pending"}
         for key in [key for key in self._said if key not in waiting and key not in self._unmade]:
             del self._said[key]
