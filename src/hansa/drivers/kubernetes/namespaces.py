@@ -96,9 +96,10 @@ class Namespaces:
             await self._limit(name, owner)
         self._made[name] = owner
 
-    def forget(self, name: str) -> None:
-        """It is gone, by somebody else's hand."""
-        self._made.pop(name, None)
+    def forget(self, name: str = "") -> None:
+        """Looks again when something is to run there: it is gone, or (for all of them) quotas are others."""
+        for one in [name] if name else list(self._made):
+            self._made.pop(one, None)
 
     async def claim(self, name: str, owner: str) -> bool:
         """Takes it for a user. False if it is another's: another user's, or that of another manager's user, for the
