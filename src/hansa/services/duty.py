@@ -48,7 +48,7 @@ def may_start(room: Room, waiting: Waiting, in_vain: Callable[[str], bool]) -> b
     turned_away = waiting.name in room.dispatcher.turned_away
     if not room.duty.draining and not turned_away:
         return True
-    if room.duty.draining and room.receipts.get(waiting.name) is not None:
+    if room.duty.draining and _is_of_another(room, waiting.name):
         return False
     record = room.records.get(waiting.service)
     return record is None or not replicas.own_targets(record.service) or in_vain(waiting.name)
@@ -58,7 +58,7 @@ async def give_back(room: Room) -> int:
     """Jobs of other clusters that wait here: their origins find them gone, and run them elsewhere."""
     count = 0
     for waiting in room.dispatcher.pending():
-        if room.receipts.get(waiting.name) is None:
+        if not _is_of_another(room, waiting.name):
             continue
         with room.dispatcher.held_back(waiting.name) as ours:
             if not ours:
@@ -69,6 +69,11 @@ async def give_back(room: Room) -> int:
             count += 1
         _log.info("given back", job=waiting.name)
     return count
+
+
+def _is_of_another(room: Room, job: str) -> bool:
+    receipt = room.receipts.get(job)
+    return receipt is not None and not receipt.ours
 
 
 async def workload(room: Room) -> Workload:

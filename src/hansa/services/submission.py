@@ -12,11 +12,12 @@ from hansa.kernel import names
 from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
 from hansa.resources import Invocation
 from hansa.services import creation, duty, events, orders, validation
-from hansa.services.delegation import Parcel, receiving
+from hansa.services.delegation import Parcel, Receipt, receiving
 from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
 from hansa.services.ports import Record, Reply, RunOrder, Waiting
 from hansa.services.room import Room
+from hansa.services.service import Service
 
 
 def invocable(room: Room, caller: Caller, name: str) -> Record:
@@ -41,12 +42,17 @@ async def submit(
     job_name: str = "",
     invocation: Invocation | None = None,
     parcel: Parcel | None = None,
+    authorization: str = "",
 ) -> Job:
-    """Accepts a job and returns once it is durable. A `parcel` came with it if another cluster hands it over."""
+    """Accepts a job and returns once it is durable. A `parcel` came with it if another cluster hands it over; with the
+    caller's `authorization` a worker gets at the data of its federation."""
     record = invocable(room, caller, name)
     receipt = None
     if parcel is not None:
         receipt = await receiving.receive(room, caller, record, parcel, room.limits.hop_limit)
+    elif store := await _home_store(room, record.service, body, authorization):
+        job_name = job_name or new_name(name)
+        receipt = Receipt(job_name, room.cluster_id, room.own_endpoint, (), "", store, room.clock.now())
     known = receipt or (room.receipts.get(job_name) if job_name else None)
     elsewhere = known is not None and bool(known.store)  # its own keys decide what it may read there
     if room.dispatcher.waiting >= room.limits.queue_limit:
@@ -104,6 +110,7 @@ async def run(
     body: bytes,
     *,
     parcel: Parcel | None = None,
+    authorization: str = "",
     spill: Callable[[Record, RunOrder, str], Awaitable[Reply | None]] | None = None,
 ) -> Reply:
     """A synchronous run: the answer is the script's output. With a `parcel` another cluster asks; otherwise `spill`
@@ -112,7 +119,10 @@ async def run(
     if parcel is not None:
         duty.require_open(room)
     given = events.interpret(body)
-    store = await receiving.origin_store(room, record.service, parcel) if parcel is not None else {}
+    if parcel is not None:
+        store = await receiving.origin_store(room, record.service, parcel)
+    else:
+        store = await _home_store(room, record.service, body, authorization)
     if isinstance(given, events.ObjectInput) and given.provider == "default" and not store:
         _check_input(room, caller, given)
     order = orders.make(room, record, f"run-{uuid.uuid4().hex}", body, seconds=room.limits.run_limit, store=store)
@@ -124,6 +134,13 @@ async def run(
     if never:
         raise RunFailed(f"service {name} can never run here: {never}", hint="lower its cpu or memory")
     return await room.sync_host.invoke(order)
+
+
+async def _home_store(room: Room, service: Service, body: bytes, authorization: str) -> dict[str, str]:
+    """What needs no files runs without the store, and when its origin is away."""
+    if not (service.output or service.mount.path or isinstance(events.interpret(body), events.ObjectInput)):
+        return {}
+    return await receiving.home_store(room, service, authorization)
 
 
 async def _surely(room: Room, accepting: Awaitable[bool]) -> bool:

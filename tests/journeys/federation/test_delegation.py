@@ -94,6 +94,36 @@ def test_every_body_survives(hansa: Federation, alice: httpx.Client, deploy: Dep
     assert outputs(hansa, alice, name) == {"out/copy": read}
 
 
+def test_a_job_given_to_a_worker_leaves_its_outputs_where_the_federation_keeps_them(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("worker")
+    deploy([member("visby", f"{name}-v")], name=name, topology="mesh", script=COPY)
+    there = hansa.user("alice", "visby")
+    token = stories.definition_of(alice, name)["token"]
+    told = ended(there, submit(there, f"{name}-v", b"by her own token"))
+    assert told["status"] == "Succeeded", told
+    assert outputs(hansa, alice, name) == {"out/copy": b"by her own token"}
+    told = ended(there, submit(hansa["visby"].bearer(token), f"{name}-v", b"by the service's token"))
+    assert told["status"] == "Succeeded", told
+    assert outputs(hansa, alice, name) == {"out/copy": b"by the service's token"}
+    assert "received" not in told
+
+
+def test_a_worker_of_a_star_has_no_credentials_of_its_own(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    name = fresh("star")
+    deploy([member("visby", f"{name}-v")], name=name, script=COPY)
+    there = hansa.user("alice", "visby")
+    assert ended(there, submit(there, f"{name}-v", b"by her own token"))["status"] == "Succeeded"
+    assert outputs(hansa, alice, name) == {"out/copy": b"by her own token"}
+    token = stories.definition_of(alice, name)["token"]
+    refused = hansa["visby"].bearer(token).post(f"/job/{name}-v", content=b"nobody's")
+    assert refused.status_code == 409
+    assert "sign in with a token of your own, or submit the job at lubeck" in refused.text
+
+
 def test_static_goes_by_priority_and_to_the_next_when_one_is_away(
     hansa: Federation, alice: httpx.Client, deploy: Deploy
 ) -> None:

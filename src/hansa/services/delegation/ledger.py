@@ -45,7 +45,7 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A job of another cluster that runs here."""
+    """A job of another cluster that runs here; or, without a permit, one of our own whose data lives elsewhere."""
 
     job: str
     origin: str
@@ -54,6 +54,11 @@ class Receipt:
     permit: str = field(repr=False)
     store: Mapping[str, str] = field(repr=False)  # endpoint, region, verify and keys of the origin's store
     created: float
+
+    @property
+    def ours(self) -> bool:
+        """It was submitted here: nobody is asked for anything but its data."""
+        return not self.permit
 
 
 @dataclass(frozen=True, slots=True)

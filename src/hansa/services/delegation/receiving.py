@@ -19,6 +19,7 @@ from hansa.services.peers import AwayJob, Credentials, PeerRefused, PeerUnreacha
 from hansa.services.ports import Record, Waiting
 from hansa.services.room import Room
 from hansa.services.service import ORIGIN_CLUSTER, Service
+from hansa.storage import Keys, StoreAddress
 
 _log = structlog.get_logger("hansa.delegation")
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -79,9 +80,37 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
 def _require_same(room: Room, caller: Caller, service: Service, job: Job) -> None:
     """A new permit replaces the one we know, so only whose job it is may bring it; in a mesh it may come other ways."""
     theirs = caller.kind == "user" and job.owner != caller.uid
-    never_came = room.receipts.get(job.name) is None and job.reason not in LOST  # which take its receipt along
+    receipt = room.receipts.get(job.name)
+    never_came = (receipt is None or receipt.ours) and job.reason not in LOST  # which take its receipt along
     if job.service != service.name or theirs or never_came:
         raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
+
+
+async def home_store(room: Room, service: Service, authorization: str) -> dict[str, str]:
+    """Keys of the store where the federation of a worker keeps its data, for a job that was submitted to the worker
+    itself: with the caller's token, else with what this cluster has for the origin. Our own store needs none."""
+    home = service.annotations.get(ORIGIN_CLUSTER, "")
+    default = service.storage_providers.get("minio", {}).get("default", {})
+    if home in ("", room.cluster_id) or default.get("endpoint") in (None, "", room.store.address.endpoint):
+        return {}
+    scheme, _, token = authorization.partition(" ")
+    known = [Credentials(authorization)] if scheme.lower() == "bearer" and token != service.token else []
+    known += await room.keyring.credentials(service, home)
+    if not known:
+        raise OriginUnreachable(
+            f"the data of service {service.name} is at {home}, and {room.cluster_id} has no credentials for it",
+            hint=f"sign in with a token of your own, or submit the job at {home}",
+        )
+    named = service.clusters.get(home)
+    try:
+        peer = room.peers.find(home, named.endpoint if named else "")
+        address, keys = await replicas.as_somebody(known, peer.storage_keys)
+    except HansaError as error:
+        raise OriginUnreachable(
+            f"the store of {home} cannot be used from {room.cluster_id}: {error.message}",
+            hint="its manager and its object store must be reachable from here",
+        ) from error
+    return await _reached(room, home, address, keys)
 
 
 async def origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str, str]:
@@ -106,6 +135,10 @@ async def origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str
             f"the store of {home} cannot be used from {room.cluster_id}: {error.message}",
             hint="its manager and its object store must be reachable from here",
         ) from error
+    return await _reached(room, home, address, keys)
+
+
+async def _reached(room: Room, home: str, address: StoreAddress, keys: Keys) -> dict[str, str]:
     store = {
         "endpoint": address.endpoint,
         "region": address.region,
@@ -129,7 +162,7 @@ def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
     receipt = room.receipts.get(job.name)
     record = room.records.get(job.service)
     may_go_on = record is not None and bool(replicas.own_targets(record.service))
-    if receipt is None and not may_go_on:
+    if (receipt is None or receipt.ours) and not may_go_on:
         return None
 
     async def ask() -> bool:
@@ -138,7 +171,7 @@ def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
             job.name, known.epoch if known is not None else AT_HOME
         ):
             return False
-        return await _ask_origin(room, receipt) if receipt is not None else True
+        return await _ask_origin(room, receipt) if receipt is not None and not receipt.ours else True
 
     return ask
 
@@ -178,7 +211,7 @@ async def take_up_again(room: Room, job: Job) -> bool:
 def _receipt(room: Room, job: str, permit: str) -> Receipt:
     names.job(job)
     receipt = room.receipts.get(job)
-    if receipt is None or not same_secret(permit, receipt.permit):
+    if receipt is None or receipt.ours or not same_secret(permit, receipt.permit):
         raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
     return receipt
 
@@ -227,7 +260,7 @@ async def publish(room: Room, job: str, permit: str) -> bool:
     if not await room.delegations.may_publish(job, found.epoch):
         return False
     receipt = room.receipts.get(job)
-    return await _ask_origin(room, receipt) if receipt is not None else True
+    return await _ask_origin(room, receipt) if receipt is not None and not receipt.ours else True
 
 
 async def storage(room: Room, job: str, permit: str) -> dict[str, str]:

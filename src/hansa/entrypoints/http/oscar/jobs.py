@@ -84,7 +84,14 @@ async def submit(request: Request, app: AppDep, service: ServiceName, delegated:
     body = await read_body(request, app.settings.http.body_limit)
     noted = _invocation(request, "async", service, caller.uid)
     job = await submission.submit(
-        app.room, caller, service, body, job_name=wanted, invocation=noted, parcel=_parcel(request, wanted)
+        app.room,
+        caller,
+        service,
+        body,
+        job_name=wanted,
+        invocation=noted,
+        parcel=_parcel(request, wanted),
+        authorization=request.headers.get("authorization", ""),
     )
     return Response(status_code=201, headers={"X-Hansa-Job": job.name})
 
@@ -105,7 +112,15 @@ async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
     try:
         job = request.headers.get("x-delegated-job-id", "").strip()
         parcel = _parcel(request, job)
-        reply = await submission.run(app.room, caller, service, body, parcel=parcel, spill=app.spill)
+        reply = await submission.run(
+            app.room,
+            caller,
+            service,
+            body,
+            parcel=parcel,
+            spill=app.spill,
+            authorization=request.headers.get("authorization", ""),
+        )
         status = 200 if reply.exit_code == 0 else 502
         headers = {} if reply.exit_code is None else {"X-Hansa-Exit-Code": str(reply.exit_code)}
         return Response(

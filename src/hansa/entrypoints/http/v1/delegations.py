@@ -133,7 +133,7 @@ async def job(app: AppDep, caller: CallerDep, job: JobName) -> Response:
             "decision": given.decision,
         }
     receipt = app.room.receipts.get(job)
-    if receipt is not None:
+    if receipt is not None and not receipt.ours:
         shown["received"] = {"from": receipt.origin, "path": receipt.path}
     return JsonAnswer(shown)
 
