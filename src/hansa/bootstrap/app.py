@@ -51,6 +51,7 @@ class App:
     started: float
     membership: member.Membership = field(init=False)  # put in when the rest stands
     told_images: tuple[str, ...] | None = None  # by the hub, which wins
+    quota_news: asyncio.Event = field(default_factory=asyncio.Event)
     _notes: list[Invocation] = field(default_factory=list)
 
     @property
@@ -138,6 +139,13 @@ class App:
         except errors.Temporary:
             self._notes = batch + self._notes
             raise
+
+    async def tell_quotas(self) -> None:
+        """For ever: what runs things hears of quotas that changed for everybody."""
+        while True:
+            await self.quota_news.wait()
+            self.quota_news.clear()
+            await self.engine.quota_changed("")
 
     def resize(self) -> None:
         """What jobs may use together is what the nodes have now."""

@@ -49,6 +49,7 @@ def _capacity(app: App, fresh: Settings, _named: frozenset[str]) -> None:
 
 def _quotas(app: App, fresh: Settings, _named: frozenset[str]) -> None:
     app.quotas.adopt(fresh.quotas)
+    app.quota_news.set()
 
 
 def _delegation(app: App, fresh: Settings, _named: frozenset[str]) -> None:

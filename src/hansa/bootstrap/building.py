@@ -63,7 +63,9 @@ async def opened(given: Settings, clock: Clock | None = None) -> AsyncIterator[A
         vault = Vault.at(data / "vault.key")
         opened_store = await _open_store(given, data)
         parts.push_async_callback(opened_store.close)
-        ground = _Ground(given, clock, data, database, vault, opened_store, ServiceStore(database, vault), parts)
+        driver, services_here = engines.open_driver(given, data, clock, parts), ServiceStore(database, vault)
+        records = driver.records(services_here)
+        ground = _Ground(given, clock, data, database, vault, opened_store, services_here, records, driver, parts)
         yield await _build(ground)
 
 
@@ -138,7 +140,9 @@ class _Ground:
     database: Database
     vault: Vault
     open_store: s3.OpenStore
-    records: ServiceStore
+    services_here: ServiceStore  # in the database
+    records: services.Services  # there, and wherever else the driver keeps them
+    driver: engines.Driver
     parts: AsyncExitStack
 
 
@@ -172,6 +176,7 @@ def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
         given.cluster.services_namespace,
         clock,
         ground.open_store.keys,
+        ground.driver.claim,
     )
 
     async def volumes_used(uid: str) -> resources.Used:
@@ -186,7 +191,7 @@ def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
     buckets = storage.Buckets(register, store, grants, people, quotas, accounting, clock)
     volumes = storage.Volumes(
         VolumeStore(ground.database),
-        storage.Folders(ground.data / "volumes", gid=given.sandbox.uid_base if os.geteuid() == 0 else None),
+        ground.driver.places(),
         quotas,
         people,
         _attachments(ground.records),
@@ -201,18 +206,13 @@ async def _build(ground: _Ground) -> App:
     usage = UsageStore(ground.database)
     keeping = _keeping(ground, usage)
     delegated_keys = federating.DelegatedKeys(open_store, keeping.people, records)
-    engine_ground = engines.Ground(
-        given=given,
-        data=ground.data,
-        open_store=open_store,
-        open_foreign=open_foreign,
-        keys_of=delegated_keys.with_address,
-        parts=ground.parts,
-    )
-    nodes = await engines.open_nodes(engine_ground, lambda: admission.ledger.promised)
+    nodes = await ground.driver.nodes(lambda: admission.ledger.promised)
     capacity = nodes.capacity()
     admission = resources.Admission(resources.Ledger(capacity.cpu, capacity.memory, nodes.largest()))
-    engine = await engines.open_engines(engine_ground, admission, nodes)
+    engine_ground = engines.Ground(
+        open_store=open_store, open_foreign=open_foreign, keys_of=delegated_keys.with_address, admission=admission
+    )
+    engine = await ground.driver.engines(engine_ground, nodes)
     jobs = JobStore(ground.database)
 
     def order_for(job: Job) -> RunOrder | None:
@@ -292,9 +292,10 @@ async def _build(ground: _Ground) -> App:
         own_images=tuple(allowed) if allowed is not None else given.images.allowed,
         started=clock.now(),
     )
-    await records.load()
+    await ground.services_here.load()
     await keeping.load()
     await abroad.load()
+    await ground.driver.load(keeping.people, keeping.quotas)
     app.membership = membership(app, abroad.peers, ground.data, ground.parts)
     await app.membership.open()
     await _take_up(room)
@@ -376,7 +377,7 @@ def _keyring(ground: _Ground, people: storage.People, peers: services.Peers) -> 
     return keyring
 
 
-def _attachments(records: ServiceStore) -> Callable[[str, str], Sequence[storage.Attachment]]:
+def _attachments(records: services.Services) -> Callable[[str, str], Sequence[storage.Attachment]]:
     def attached(namespace: str, name: str) -> list[storage.Attachment]:
         return [
             storage.Attachment(record.service.name, volume.mount_path)

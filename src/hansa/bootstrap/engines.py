@@ -1,17 +1,18 @@
-"""What runs things for this manager: its own machine, or a Kubernetes cluster. Everything else sees one `Engines`."""
+"""What runs things for this manager: its own machine (`on_this_machine`), or a Kubernetes cluster (`on_kubernetes`).
 
-import dataclasses
-import hashlib
-import socket
+Everything else sees a `Driver` while the manager is built, and then its `Engines`.
+"""
+
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from hansa import resources, services
-from hansa.drivers import local, s3
+from hansa import resources, services, storage
+from hansa.drivers import s3
 from hansa.drivers.runs.stores import OpenForeign
+from hansa.kernel.clock import Clock
 from hansa.resources import Needs
 from hansa.settings import JobSettings, Settings
 
@@ -30,6 +31,10 @@ class Nodes(Protocol):
 
 
 async def _nothing() -> None:
+    return
+
+
+async def _tell_nobody(_owner: str) -> None:
     return
 
 
@@ -53,88 +58,53 @@ class Engines:
     """Raises if what runs things does not answer."""
     watch: Callable[[Callable[[], None]], Awaitable[None]] | None = None
     """Looks again and again what the nodes have, and tells after each look. None where that does not change."""
+    loops: Mapping[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
+    """What else goes on for as long as the manager runs."""
+    quota_changed: Callable[[str], Awaitable[None]] = _tell_nobody
+    """Hears whose quota is another now; "" stands for everybody."""
+    drift: Callable[[], Sequence[Mapping[str, Any]]] = lambda: ()
+    """What others did to what is ours there, the latest last."""
     version: str = ""
     """Of what runs things, where it has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What an engine is built on."""
+    """What engines are built on."""
 
-    given: Settings
-    data: Path
     open_store: s3.OpenStore
     open_foreign: OpenForeign
     keys_of: Callable[[str, str], Awaitable[Mapping[str, str]]]
     """Address and keys of our own store for a service and its owner, as a pod gets them."""
-    parts: AsyncExitStack
+    admission: resources.Admission
 
 
-async def open_nodes(ground: Ground, promised: Callable[[], Needs]) -> Nodes:
-    """First of all: how much may be promised is known before anything is started."""
-    if ground.given.driver == "kubernetes":
-        from hansa.bootstrap import on_kubernetes  # noqa: PLC0415 - a large library that a machine alone does without
+class Driver(Protocol):
+    """Opened first of all; its parts are asked for in this order."""
 
-        return await on_kubernetes.open_nodes(ground)
-    return local.LocalNode(socket.gethostname(), ground.given.jobs, promised=promised)
+    def records(self, inner: services.Services) -> services.Services:
+        """Where services are remembered: in our database, and where else it should be."""
+        ...
 
+    @property
+    def claim(self) -> storage.Claim:
+        """Takes a namespace for a user where things run."""
+        ...
 
-async def open_engines(ground: Ground, admission: resources.Admission, nodes: Nodes) -> Engines:
-    if ground.given.driver == "kubernetes":
-        from hansa.bootstrap import on_kubernetes  # noqa: PLC0415
+    def places(self) -> storage.VolumePlaces: ...
+    async def load(self, people: storage.People, quotas: resources.Quotas) -> None:
+        """Our database is read, and so are people and quotas."""
+        ...
 
-        return await on_kubernetes.open_engines(ground, nodes)
-    return await _on_this_machine(ground, admission, nodes)
-
-
-async def _on_this_machine(ground: Ground, admission: resources.Admission, nodes: Nodes) -> Engines:
-    given, data, parts = ground.given, ground.data, ground.parts
-    runtime, level = await _open_runtime(given, data, parts)
-    engine = local.Engine(
-        runtime=runtime,
-        store=ground.open_store.store,
-        open_foreign=ground.open_foreign,
-        work=data / "work",
-        node=nodes.name,
-        network=given.sandbox.network,
-        processes=given.sandbox.processes,
-    )
-    await engine.sweep()
-    logs = local.LogBook(data / "logs", given.jobs.log_limit)
-    sync_host = local.LocalSyncHost(engine, admission)
-    parts.push_async_callback(sync_host.close)
-    exposed_host = local.LocalExposedHost(engine, admission)
-    parts.push_async_callback(exposed_host.close)
-    return Engines(
-        nodes=nodes,
-        logs=logs,
-        jobs=local.LocalJobHost(engine, logs),
-        sync=sync_host,
-        exposed=exposed_host,
-        runtime=given.sandbox.runtime,
-        isolation=dataclasses.asdict(level),
-        how=_in_images if given.sandbox.runtime == "podman" else _in_our_userland,
-        present=engine.present,
-        attempts=given.jobs.attempts,
-    )
+    async def nodes(self, promised: Callable[[], Needs]) -> Nodes: ...
+    async def engines(self, ground: Ground, nodes: Nodes) -> Engines: ...
 
 
-def _in_images(service: services.Service) -> str:
-    return f"jobs run in the image {service.image}"
+def open_driver(given: Settings, data: Path, clock: Clock, parts: AsyncExitStack) -> Driver:
+    if given.driver == "kubernetes":
+        from hansa.bootstrap.on_kubernetes import OnKubernetes  # noqa: PLC0415 - large, and a machine alone needs none
 
+        return OnKubernetes(given, clock, parts)
+    from hansa.bootstrap.on_this_machine import OnThisMachine  # noqa: PLC0415
 
-def _in_our_userland(service: services.Service) -> str:
-    return f"jobs run in this machine's own userland inside a sandbox; image {service.image} is not used"
-
-
-async def _open_runtime(given: Settings, data: Path, parts: AsyncExitStack) -> tuple[local.Runtime, local.Level]:
-    # several managers may share a machine, and one cluster's name may be used in two folders
-    instance = f"{given.cluster.id[:24]}-{hashlib.sha256(str(data).encode()).hexdigest()[:8]}"
-    where: dict[str, Any] = {"instance": instance, "uid_base": given.sandbox.uid_base, "run_dir": data / "run"}
-    if given.sandbox.runtime == "podman":
-        containers = await local.PodmanRuntime.open(**where)
-        parts.push_async_callback(containers.close)
-        return containers, await local.probe()
-    runtime = await local.HostRuntime.open(**where)
-    parts.push_async_callback(runtime.close)
-    return runtime, runtime.level
+    return OnThisMachine(given, data, parts)

@@ -1,57 +1,153 @@
-"""Puts the Kubernetes driver together: the connection, what is watched, and the three hosts.
+"""Puts the Kubernetes driver together: the connection, what is watched, what is kept there, and the three hosts.
 
 Nothing is started before the API server has answered and everything that is there is known: a manager that comes back
 goes on with the jobs it finds.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
 
-from hansa import services
+from hansa import resources, services, storage
 from hansa.bootstrap.engines import Engines, Ground, Nodes
 from hansa.drivers import kubernetes
+from hansa.kernel.clock import Clock
+from hansa.resources import Needs
 from hansa.settings import BadSetting, Settings
 
 _START_SECONDS = 60.0
 _ANY_ATTEMPTS = 10**9  # a job goes on while we are away: how often we came back says nothing of it
 
+_ISOLATION = {"name": "pods", "filesystem": "image", "limits": "kubernetes", "network": "pod", "uid": "shared"}
 
-async def open_nodes(ground: Ground) -> kubernetes.KubernetesNodes:
-    """Raises `ApiUnreachable` or `ApiRefused` if the cluster cannot be looked at."""
-    given = ground.given
-    if given.kubernetes.namespaces and not (given.jobs.cpu and given.jobs.memory):
-        raise BadSetting(
-            "with kubernetes.namespaces the nodes cannot be looked at: jobs.cpu and jobs.memory are needed",
-            hint='how much jobs may use together, for example jobs.cpu = "8" and jobs.memory = "16Gi"',
+
+class OnKubernetes:
+    def __init__(self, given: Settings, clock: Clock, parts: AsyncExitStack) -> None:
+        asked = given.kubernetes
+        if asked.namespaces and not (given.jobs.cpu and given.jobs.memory):
+            raise BadSetting(
+                "with kubernetes.namespaces the nodes cannot be looked at: jobs.cpu and jobs.memory are needed",
+                hint='how much jobs may use together, for example jobs.cpu = "8" and jobs.memory = "16Gi"',
+            )
+        self._given = given
+        self._clock = clock
+        self._parts = parts
+        self._api = kubernetes.Connection.open(asked.kubeconfig, asked.context)
+        parts.push_async_callback(self._api.close)
+        self._homes = kubernetes.Namespaces(
+            self._api,
+            given.cluster.id,
+            default=given.cluster.services_namespace,
+            private=asked.namespace,
+            allowed=asked.namespaces,
         )
-    api = kubernetes.Connection.open(given.kubernetes.kubeconfig, given.kubernetes.context)
-    ground.parts.push_async_callback(api.close)
-    nodes = kubernetes.KubernetesNodes(api, given.cluster.id, given.jobs, namespaces=given.kubernetes.namespaces)
-    await nodes.refresh()
-    return nodes
+        self._kept: kubernetes.KeptServices | None = None
+
+    @property
+    def claim(self) -> storage.Claim:
+        return self._homes.claim
+
+    def records(self, inner: services.Services) -> services.Services:
+        self._kept = kubernetes.KeptServices(inner, kubernetes.ServiceMaps(self._api, self._homes), self._clock)
+        return self._kept
+
+    def places(self) -> kubernetes.Claims:
+        asked = self._given.kubernetes
+        claims = kubernetes.Claims(
+            self._api,
+            self._given.cluster.id,
+            ensure=self._homes.ensure,
+            placed=self._homes.placed,
+            namespaces=asked.namespaces,
+            storage_class=asked.storage_class,
+            many_nodes=asked.volumes_for_many_nodes,
+            gid=asked.user,
+        )
+        claims.start()
+        self._parts.push_async_callback(claims.close)
+        return claims
+
+    async def load(self, people: storage.People, quotas: resources.Quotas) -> None:
+        self._homes.told_by(people.owner_of, quotas.enforced)
+        await self._homes.ensure(self._given.kubernetes.namespace)
+        assert self._kept is not None, "services come first"
+        await self._kept.load()
+
+    async def nodes(self, promised: Callable[[], Needs]) -> kubernetes.KubernetesNodes:
+        given = self._given
+        namespaces = given.kubernetes.namespaces
+        nodes = kubernetes.KubernetesNodes(self._api, given.cluster.id, given.jobs, namespaces=namespaces)
+        await nodes.refresh()
+        return nodes
+
+    async def engines(self, ground: Ground, nodes: Nodes) -> Engines:
+        assert isinstance(nodes, kubernetes.KubernetesNodes)
+        assert self._kept is not None, "services come first"
+        given, parts, store, api = self._given, self._parts, ground.open_store.store, self._api
+        asked, cluster = given.kubernetes, given.cluster.id
+        board = kubernetes.Board(api.client, cluster, asked.namespaces)
+        board.start()
+        parts.push_async_callback(board.close)
+        await _known(board)
+        engine = self._engine(ground, board)
+        bucket = f"hansa-{cluster}-jobs"
+        logs = kubernetes.KubernetesLogs(api.client, board, store, bucket, given.jobs.log_limit)
+        exposed = kubernetes.KubernetesExposedHost(engine)
+        parts.push_async_callback(exposed.close)
+        sync = kubernetes.KubernetesSyncHost(engine, idle=asked.idle)
+        parts.push_async_callback(sync.close)
+        jobs = kubernetes.KubernetesJobHost(
+            engine,
+            logs,
+            store=store,
+            bucket=bucket,
+            pull_patience=asked.pull_patience,
+            pending_patience=asked.pending_patience,
+        )
+
+        async def present() -> Sequence[str]:
+            return [job.metadata.name for job in board.jobs()]
+
+        def drift() -> list[Mapping[str, Any]]:
+            return [dataclasses.asdict(one) for one in kept.drift()]
+
+        kept = self._kept
+        return Engines(
+            nodes=nodes,
+            logs=logs,
+            jobs=jobs,
+            sync=sync,
+            exposed=exposed,
+            runtime="kubernetes",
+            isolation=_ISOLATION,
+            how=_in_pods,
+            present=present,
+            attempts=_ANY_ATTEMPTS,
+            check=api.check,
+            watch=nodes.keep,
+            loops={"services in Kubernetes": kept.work},
+            quota_changed=self._homes.quota_changed,
+            drift=drift,
+            version=await api.version(),
+        )
+
+    def _engine(self, ground: Ground, board: kubernetes.Board) -> kubernetes.Engine:
+        async def store_of(order: services.RunOrder) -> Mapping[str, str]:
+            return await ground.keys_of(order.service.name, order.service.owner)
+
+        return kubernetes.Engine(
+            api=self._api,
+            board=board,
+            shape=_shape(self._given),
+            default_namespace=self._given.cluster.services_namespace,
+            homes=self._homes,
+            store_of=store_of,
+        )
 
 
-async def open_engines(ground: Ground, nodes: Nodes) -> Engines:
-    assert isinstance(nodes, kubernetes.KubernetesNodes)
-    given, parts, store = ground.given, ground.parts, ground.open_store.store
-    asked, cluster = given.kubernetes, given.cluster.id
-    api = kubernetes.Connection.open(asked.kubeconfig, asked.context)
-    parts.push_async_callback(api.close)
-    board = kubernetes.Board(api.client, cluster, asked.namespaces)
-    board.start()
-    parts.push_async_callback(board.close)
-
-    async def store_of(order: services.RunOrder) -> Mapping[str, str]:
-        return await ground.keys_of(order.service.name, order.service.owner)
-
-    engine = kubernetes.Engine(
-        api=api,
-        board=board,
-        shape=_shape(given),
-        default_namespace=given.cluster.services_namespace,
-        namespaces=asked.namespaces,
-        store_of=store_of,
-    )
+async def _known(board: kubernetes.Board) -> None:
     try:
         async with asyncio.timeout(_START_SECONDS):
             await board.synced()
@@ -60,39 +156,6 @@ async def open_engines(ground: Ground, nodes: Nodes) -> Engines:
             f"the cluster did not tell what runs in it within {_START_SECONDS:.0f} s",
             hint="may the account list and watch jobs, pods and deployments? hansa doctor --driver kubernetes",
         ) from None
-    bucket = f"hansa-{cluster}-jobs"
-    logs = kubernetes.KubernetesLogs(api.client, board, store, bucket, given.jobs.log_limit)
-    exposed = kubernetes.KubernetesExposedHost(engine)
-    parts.push_async_callback(exposed.close)
-    sync = kubernetes.KubernetesSyncHost(engine, idle=asked.idle)
-    parts.push_async_callback(sync.close)
-    jobs = kubernetes.KubernetesJobHost(
-        engine,
-        logs,
-        store=store,
-        bucket=bucket,
-        pull_patience=asked.pull_patience,
-        pending_patience=asked.pending_patience,
-    )
-
-    async def present() -> Sequence[str]:
-        return [job.metadata.name for job in board.jobs()]
-
-    return Engines(
-        nodes=nodes,
-        logs=logs,
-        jobs=jobs,
-        sync=sync,
-        exposed=exposed,
-        runtime="kubernetes",
-        isolation={"name": "pods", "filesystem": "image", "limits": "kubernetes", "network": "pod", "uid": "shared"},
-        how=_in_pods,
-        present=present,
-        attempts=_ANY_ATTEMPTS,
-        check=api.check,
-        watch=nodes.keep,
-        version=await api.version(),
-    )
 
 
 def _in_pods(service: services.Service) -> str:

@@ -98,6 +98,8 @@ async def running(app: App) -> AsyncIterator[None]:
         "drain": drain,
         "membership": app.membership.work,
         "nodes": app.watch_nodes,
+        "quotas": app.tell_quotas,
+        **app.engine.loops,
     }
     tasks = [asyncio.create_task(supervised(name, job), name=f"loop {name}") for name, job in work.items()]
     try:

@@ -41,6 +41,9 @@ class KubernetesSettings(_Group):
     else the first. They have to be there, and users who share one are kept apart less well."""
     storage_class: str = ""
     """The storage class of users' volumes; empty is the cluster's default."""
+    volumes_for_many_nodes: bool = False
+    """Whether that class can give one volume to several nodes at once; most cannot, and then all pods that share a
+    volume run on one node."""
     user: int = Field(10001, ge=1, le=2**31 - 1)
     """Scripts run as this user and group, never as root."""
     priority_class: str = ""

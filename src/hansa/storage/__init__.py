@@ -26,7 +26,7 @@ from hansa.storage.errors import (
 from hansa.storage.folders import Folders
 from hansa.storage.grants import Grants
 from hansa.storage.links import Link, LinkRequest, link_request
-from hansa.storage.people import People, Person
+from hansa.storage.people import Claim, People, Person, granted
 from hansa.storage.places import Place, Standing, VolumePlaces
 from hansa.storage.ports import (
     Keys,
@@ -65,6 +65,7 @@ __all__ = [
     "BucketRegister",
     "BucketView",
     "Buckets",
+    "Claim",
     "Contents",
     "Folders",
     "Grants",
@@ -96,5 +97,6 @@ __all__ = [
     "VolumeRecords",
     "VolumeView",
     "Volumes",
+    "granted",
     "link_request",
 ]

@@ -24,7 +24,7 @@ _STRANGER = "\0"  # nobody's uid
 Claim = Callable[[str, str], Awaitable[bool]]
 
 
-async def _granted(_namespace: str, _uid: str) -> bool:
+async def granted(_namespace: str, _uid: str) -> bool:
     return True
 
 
@@ -45,7 +45,7 @@ class People:
         namespace_prefix: str,
         clock: Clock,
         admin_keys: Keys | None = None,
-        claim: Claim = _granted,
+        claim: Claim = granted,
     ) -> None:
         """`claim` takes a namespace for a user where the work runs; False if it is another's, whatever we know."""
         self._claim = claim

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from real.identity_provider import IdentityProvider
-from real.kubernetes import managers
+from real.kubernetes import kubernetes_manager as managers
 from real.kubernetes.access import Access
 from real.manager import Manager, trusting
 

@@ -18,7 +18,7 @@ from journeys.federation.conftest import Deploy
 from journeys.federation.stories import ended, eventually, fresh, member, outputs, story_of, submit
 from real.federation import Federation, federation
 from real.identity_provider import IdentityProvider
-from real.kubernetes import managers
+from real.kubernetes import kubernetes_manager as managers
 from real.kubernetes.access import Access
 from real.kubernetes.cluster import KubernetesCluster
 
@@ -76,11 +76,12 @@ def test_what_is_too_much_for_the_machine_runs_in_kubernetes(
     name = fresh("out")
     deploy([member("visby", f"{name}-v", 0), member("riga", f"{name}-r", 1)], name=name, script=SCRIPT)
     jobs = [submit(alice, name, f"parcel-{number}".encode()) for number in range(3)]
-    assert {went_to(alice, job) for job in jobs} == {"home", "visby", "riga"}
+    places = sorted(went_to(alice, job) for job in jobs)
+    assert places.count("home") == 1, places
     found = outputs(hansa, alice, name)
     assert sorted(found) == [f"out/parcel-{number}" for number in range(3)]
     assert sum(b"at kubernetes" in text for text in found.values()) == 2
-    away = next(job for job in jobs if story_of(alice, job)["delegation"])
+    away = next(job for job in jobs if "delegation" in story_of(alice, job))
     assert "the script ended well" in alice.get(f"/system/logs/{name}/{away}").text
 
 

@@ -10,6 +10,7 @@ What services are is kept in Kubernetes, too (`kept_services`, `service_maps`), 
 """
 
 from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.kubernetes.claims import Claims
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
@@ -28,6 +29,7 @@ __all__ = [
     "ApiRefused",
     "ApiUnreachable",
     "Board",
+    "Claims",
     "Connection",
     "Drift",
     "Engine",

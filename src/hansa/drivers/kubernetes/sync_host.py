@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import msgspec
 import structlog
-from lightkube.resources.core_v1 import Secret
+from lightkube.resources.core_v1 import Pod, Secret
 
 from hansa import services
 from hansa.drivers.kubernetes import pod_status, worker_manifest
@@ -30,6 +30,7 @@ from hansa.kernel.errors import HansaError
 _log = structlog.get_logger("hansa.kubernetes")
 _IDLE = 60.0  # seconds after which a worker that nobody calls goes
 _LOOK_EVERY = 5.0
+_TRY_EVERY = 0.2
 _LONGEST_CALL = 86_400.0
 _BEYOND = 5.0  # seconds we wait for an answer longer than the script may take
 
@@ -164,7 +165,7 @@ class KubernetesSyncHost:
                 owner = await self._api.create(asked)
                 if owner is None:
                     raise ApiUnreachable(f"there is a Secret {name} already")
-                await self._api.create(worker_manifest.pod(order, name, namespace, self._engine.shape, owner))
+                await self._create(worker_manifest.pod(order, name, namespace, self._engine.shape, owner))
                 while (pod := self._board.worker(name)) is None or not pod_status.is_ready(pod):
                     news.clear()
                     await news.wait()
@@ -177,6 +178,16 @@ class KubernetesSyncHost:
             self._start(self._throw_away(worker), f"clear {name}")
             raise
         return worker
+
+    async def _create(self, pod: Pod) -> None:
+        """Until the API server takes it, or the caller's time is over."""
+        while True:
+            try:
+                await self._api.create(pod)
+                return
+            except ApiUnreachable as error:
+                _log.info("a worker waits for the API server", reason=error.message)
+                await asyncio.sleep(_TRY_EVERY)
 
     def _keep(self, pool: _Pool, worker: _Worker) -> None:
         worker.idle_since = time.monotonic()

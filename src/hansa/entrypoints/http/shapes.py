@@ -272,3 +272,4 @@ class Node(Part, frozen=True, kw_only=True):
     jobs: JobCounts
     runtime: str
     isolation: dict[str, Any]
+    drift: tuple[dict[str, Any], ...]  # what others did to what is ours there, the latest last

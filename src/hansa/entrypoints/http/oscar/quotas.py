@@ -127,6 +127,7 @@ async def change_quota(request: Request, app: AppDep, caller: CallerDep, user_id
     if document.get("ephemeral_storage") is None and _HYPHENATED in document:
         document["ephemeral_storage"] = document.pop(_HYPHENATED)
     await app.quotas.change(user_id, _change(convert(document, QuotaBody)))
+    await app.engine.quota_changed(user_id)
     return JsonAnswer(_shown(await app.quotas.report(user_id)))
 
 

@@ -25,6 +25,7 @@ async def node(app: AppDep, caller: CallerDep) -> Response:
             "jobs": {"waiting": app.room.dispatcher.waiting, "running": app.room.dispatcher.running},
             "runtime": app.engine.runtime,
             "isolation": dict(app.engine.isolation),
+            "drift": list(app.engine.drift()),
         }
     )
 
