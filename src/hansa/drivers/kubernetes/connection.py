@@ -21,6 +21,7 @@ T = TypeVar("T")
 FIELD_MANAGER = "hansa"
 _CALL = 10.0  # seconds
 _PAGE = 500
+_TOO_NEW = "error looking up service account"  # of a namespace that was made a moment ago
 # What reading a file that is no kubeconfig, or one with keys that are none, ends with.
 _UNUSABLE = (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError)
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
@@ -157,6 +158,8 @@ def _told(what: str, error: ApiError) -> Exception:
     code, said = error.status.code or 500, error.status.message or "no reason given"
     if code == 404:
         return NotFound(f"could not {what}: {said}")
+    if code == 403 and _TOO_NEW in said:
+        return ApiUnreachable(f"could not {what}: {said}")
     if code in _BUSY and "exceeded quota" not in said:
         return ApiUnreachable(f"could not {what}: {said}")
     if code == 409 and error.status.reason == "AlreadyExists":

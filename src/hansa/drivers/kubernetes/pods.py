@@ -22,6 +22,8 @@ class Shape:
 
     cluster: str
     stager_image: str
+    pull_policy: str = ""
+    """Of users' images."""
     user: int = 10001
     """Scripts run as this user: never as root."""
     node: str = "kubernetes"
@@ -38,8 +40,9 @@ class Shape:
 
 
 def marks(order: services.RunOrder, shape: Shape, **ours: str) -> dict[str, str]:
-    """The service's own labels, and over them those by which everybody finds it."""
-    given = {name: labels.value(text) for name, text in order.service.labels.items()}
+    """The service's own labels, and over them those by which everybody finds it. Ours are nobody else's to give: a pod
+    that says it is an instance of a service would be given that service's calls."""
+    given = {name: labels.value(text) for name, text in order.service.labels.items() if "hansa/" not in name}
     own = {labels.OSCAR_SERVICE: order.service.name, **labels.of_cluster(shape.cluster), **ours}
     if order.service.owner:
         own[labels.JOB_OWNER] = labels.value(order.service.owner)
@@ -155,8 +158,11 @@ def ours(
     }
 
 
-def body(order: services.RunOrder, shape: Shape, **parts: Any) -> dict[str, Any]:
-    """A pod's specification; `parts` are what is particular to it."""
+def body(
+    order: services.RunOrder, shape: Shape, *, containers: Sequence[Mapping[str, Any]], **parts: Any
+) -> dict[str, Any]:
+    """A pod's specification; `containers` are of the user's image, `parts` are what else is particular to it."""
+    pulled = {"imagePullPolicy": shape.pull_policy} if shape.pull_policy else {}
     chosen = {
         "priorityClassName": shape.priority_class,
         "nodeSelector": dict(shape.node_selector),
@@ -175,6 +181,7 @@ def body(order: services.RunOrder, shape: Shape, **parts: Any) -> dict[str, Any]
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         **{name: value for name, value in chosen.items() if value},
+        "containers": [{**one, **pulled} for one in containers],
         **parts,
         "volumes": [*parts.get("volumes", ()), *_volumes(order)],
     }
