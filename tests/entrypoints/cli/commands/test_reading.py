@@ -110,7 +110,7 @@ def test_quotas(admin: SmallServer, hansa: Hansa) -> None:
 def test_volumes(admin: SmallServer, hansa: Hansa) -> None:
     admin.on("GET /system/volumes", [{"name": "v", "size": "1Gi", "status": {"phase": "Bound"}}])
     admin.on("POST /system/volumes", {"name": "v"}, status=201).on("DELETE /system/volumes/v", b"attached", status=400)
-    assert hansa("volume", "ls").out.split() == ["NAME", "SIZE", "v", "1Gi"]
+    assert hansa("volume", "ls").out.split() == ["NAME", "SIZE", "PHASE", "v", "1Gi", "Bound"]
     assert hansa("volume", "create", "v", "--size", "1Gi").code == 0
     assert hansa("volume", "create", "v", "--size", "huge").code == 1
     ran = hansa("volume", "rm", "v", "-y")

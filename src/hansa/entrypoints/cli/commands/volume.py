@@ -1,6 +1,6 @@
 """`hansa volume`: disks that outlive jobs."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,12 +20,21 @@ def list_volumes(cluster: options.Cluster = None, as_json: options.Json = False)
     with session.opened(cluster) as manager:
         volumes = sequence(manager.read("/system/volumes", what="support for volumes"), manager.name)
     screen.data(volumes)
-    columns = list(dict.fromkeys(key for v in volumes for key, value in v.items() if not isinstance(value, dict)))
+    rows = [_row(volume) for volume in volumes]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
     screen.table(
         [column.replace("_", " ") for column in columns],
-        [[volume.get(column) for column in columns] for volume in volumes],
+        [[row.get(column) for column in columns] for row in rows],
         empty="no volumes",
     )
+
+
+def _row(volume: dict[str, Any]) -> dict[str, Any]:
+    """How it is stands last, with the reason if it is not as it should be."""
+    status = volume.get("status")
+    shown = {key: value for key, value in volume.items() if not isinstance(value, dict)}
+    told = status if isinstance(status, dict) else {}
+    return shown | {key: told[key] for key in ("phase", "reason") if key in told}
 
 
 @app.command()
