@@ -227,7 +227,8 @@ def _whole(service: services.Service, paper: _Paper) -> services.Service:
 
 def _marks(service: services.Service, cluster: str) -> dict[str, str]:
     """The service's own labels as far as Kubernetes can carry them, and over them those by which it is found."""
-    given = {key: labels.value(text) for key, text in service.labels.items() if _LABEL.fullmatch(key)}
+    fit = {key: text for key, text in service.labels.items() if _LABEL.fullmatch(key) and "hansa/" not in key}
+    given = {key: labels.value(text) for key, text in fit.items()}
     return {**given, labels.OSCAR_SERVICE: service.name, **followed(cluster)}
 
 
