@@ -1,14 +1,12 @@
 """Do pods keep what they write in a volume? Jobs one after the other, a service and a worker, on a disk of the node."""
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lightkube import ApiError
-from lightkube.resources.core_v1 import PersistentVolume, PersistentVolumeClaim
+from lightkube.resources.core_v1 import PersistentVolumeClaim
 
 from contracts import exposed_host as contract
 from contracts.exposed_host import ask, server, until_state
@@ -19,6 +17,7 @@ from hansa.drivers.kubernetes import pod_status
 from hansa.drivers.kubernetes.claims import Claims
 from hansa.services import VolumeMount
 from hansa.storage import Volume
+from real.kubernetes import disks
 from real.kubernetes.access import Access
 
 pytest_plugins = ("real.object_store",)
@@ -26,30 +25,11 @@ pytestmark = pytest.mark.deep
 
 
 @pytest.fixture
-async def disk(kubernetes: Access, scene: Scene, tmp_path: Path) -> AsyncIterator[str]:
+async def disk(kubernetes: Access, tmp_path: Path) -> AsyncIterator[str]:
     """A disk of the node, as an administrator would offer it; the name of its class."""
-    folder, name = tmp_path / "disk", f"disk-{secrets.token_hex(5)}"
-    folder.mkdir(mode=0o700)
-    where = {"key": "kubernetes.io/hostname", "operator": "In", "values": [kubernetes.node]}
-    made = PersistentVolume.from_dict(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": name},
-            "spec": {
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "persistentVolumeReclaimPolicy": "Retain",
-                "storageClassName": name,
-                "local": {"path": str(folder)},
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [where]}]}},
-            },
-        }
-    )
-    await scene.api.apply(made)
-    yield name
-    with contextlib.suppress(ApiError):
-        await scene.api.delete(PersistentVolume, name)
+    name = f"class-{secrets.token_hex(5)}"
+    async with disks.offered(kubernetes, tmp_path / "disk", storage_class=name):
+        yield name
 
 
 @pytest.fixture
