@@ -8,6 +8,7 @@ from hansa.bootstrap.app import App, about, default_provider
 from hansa.bootstrap.building import AlreadyRunning, opened
 from hansa.bootstrap.doctor import Check, doctor
 from hansa.bootstrap.hub import HubApp, Work, opened_hub, restore_hub
+from hansa.bootstrap.leading import turn
 
 __all__ = [
     "AlreadyRunning",
@@ -23,4 +24,5 @@ __all__ = [
     "opened",
     "opened_hub",
     "restore_hub",
+    "turn",
 ]

@@ -2,6 +2,7 @@
 `hansa doctor` prints the answers."""
 
 import asyncio
+import ipaddress
 import os
 import shutil
 import socket
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import sqlalchemy as sa
@@ -181,6 +183,26 @@ async def _issuer(url: str) -> Check:
         return Check(name, False, f"no discovery document: {error}", "check the address and the network")
 
 
+def _way_to_store(given: Settings) -> Check:
+    """Pods are given the address that everybody is told."""
+    asked = given.storage
+    address = asked.public_endpoint or asked.endpoint or f"http://{asked.host}"
+    host = urlsplit(address).hostname or asked.host
+    if _is_our_own(host):
+        hint = "jobs with files would fail: set storage.host or storage.public_endpoint to what pods can reach"
+        return Check("pods' store", None, f"pods would look for the object store at {host}, and find themselves", hint)
+    return Check("pods' store", True, f"pods look for it at {host}")
+
+
+def _is_our_own(host: str) -> bool:
+    """Whether it means another machine to everybody."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_unspecified
+
+
 async def _kubernetes(given: Settings) -> list[Check]:
     from hansa.drivers.kubernetes import checkup  # noqa: PLC0415 - a large library that a machine alone does without
 
@@ -202,4 +224,4 @@ async def _kubernetes(given: Settings) -> list[Check]:
         return [Check("kubernetes", False, f"no answer within {_CLUSTER_SECONDS:.0f} s")]
     except HansaError as error:
         return [Check("kubernetes", False, error.message, error.hint)]
-    return [Check(one.name, one.ok, one.detail, one.hint) for one in found]
+    return [_way_to_store(given), *(Check(one.name, one.ok, one.detail, one.hint) for one in found)]

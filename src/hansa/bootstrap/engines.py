@@ -82,6 +82,10 @@ class Ground:
 class Driver(Protocol):
     """Opened first of all; its parts are asked for in this order."""
 
+    async def prepare(self, data: Path) -> None:
+        """The folder, and what has to be the same in another place, are as they should be."""
+        ...
+
     def records(self, inner: services.Services) -> services.Services:
         """Where services are remembered: in our database, and where else it should be."""
         ...

@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 from hansa import resources, services, storage
@@ -45,6 +46,11 @@ class OnKubernetes:
         )
         self._kept: kubernetes.KeptServices | None = None
 
+    async def prepare(self, data: Path) -> None:
+        private = self._given.kubernetes.namespace
+        await self._homes.ensure(private)
+        await kubernetes.vault_key.settle(self._api, self._given.cluster.id, private, data / "vault.key")
+
     @property
     def claim(self) -> storage.Claim:
         return self._homes.claim
@@ -71,7 +77,6 @@ class OnKubernetes:
 
     async def load(self, people: storage.People, quotas: resources.Quotas) -> None:
         self._homes.told_by(people.owner_of, quotas.enforced)
-        await self._homes.ensure(self._given.kubernetes.namespace)
         assert self._kept is not None, "services come first"
         await self._kept.load()
 
@@ -107,9 +112,6 @@ class OnKubernetes:
             pending_patience=asked.pending_patience,
         )
 
-        async def present() -> Sequence[str]:
-            return [job.metadata.name for job in board.jobs()]
-
         def drift() -> list[Mapping[str, Any]]:
             return [dataclasses.asdict(one) for one in kept.drift()]
 
@@ -123,7 +125,7 @@ class OnKubernetes:
             runtime="kubernetes",
             isolation=_ISOLATION,
             how=_in_pods,
-            present=present,
+            present=jobs.present,
             attempts=_ANY_ATTEMPTS,
             check=api.check,
             watch=nodes.keep,

@@ -26,6 +26,9 @@ class OnThisMachine:
         self._data = data
         self._parts = parts
 
+    async def prepare(self, data: Path) -> None:
+        return
+
     def records(self, inner: services.Services) -> services.Services:
         return inner
 

@@ -39,6 +39,12 @@ class KubernetesSettings(_Group):
     namespaces: tuple[str, ...] = ()
     """If given, everything runs in these alone and no rights beyond them are needed: a user's own if it is among them,
     else the first. They have to be there, and users who share one are kept apart less well."""
+    shared: bool = False
+    """Whether other managers of this cluster run beside this one, on the same PostgreSQL and store: one does the work,
+    all answer, and when one dies another goes on."""
+    lease_seconds: float = Field(15.0, ge=5, le=300)
+    """How long the one that works may be silent before another takes over; shorter is quicker, and minds a slow API
+    server more."""
     storage_class: str = ""
     """The storage class of users' volumes; empty is the cluster's default."""
     volumes_for_many_nodes: bool = False

@@ -8,6 +8,9 @@ from real.identity_provider import IdentityProvider
 from real.kubernetes import kubernetes_manager as managers
 from real.kubernetes.access import Access
 from real.manager import Manager, trusting
+from real.object_store import object_store_server
+
+__all__ = ["object_store_server"]
 
 
 @pytest.fixture(scope="session")

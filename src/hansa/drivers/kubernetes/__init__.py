@@ -9,6 +9,7 @@ What services are is kept in Kubernetes, too (`kept_services`, `service_maps`), 
 (`namespaces`).
 """
 
+from hansa.drivers.kubernetes import vault_key
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.claims import Claims
 from hansa.drivers.kubernetes.connection import Connection
@@ -18,6 +19,7 @@ from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
 from hansa.drivers.kubernetes.kept_services import KeptServices
+from hansa.drivers.kubernetes.lease import WorkLease
 from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.nodes import KubernetesNodes
 from hansa.drivers.kubernetes.pods import Shape
@@ -42,4 +44,6 @@ __all__ = [
     "Namespaces",
     "ServiceMaps",
     "Shape",
+    "WorkLease",
+    "vault_key",
 ]

@@ -33,6 +33,11 @@ class Connection:
     def __init__(self, client: AsyncClient) -> None:
         self.client = client
 
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return str(self.client.config.cluster.server)
+
     @classmethod
     def open(cls, kubeconfig: Path | None, context: str = "") -> "Connection":
         """`None` means the pod's own service account. Raises `ApiRefused` for a file that cannot be used."""
@@ -108,6 +113,19 @@ class Connection:
         """Server-side apply of what is ours in it."""
         named = _named(type(obj), obj.metadata.name)
         return await self._call(f"apply {named}", self.client.apply(obj, force=True))
+
+    async def replace(self, obj: Any) -> bool:
+        """False if somebody else changed it since it was read, or took it away."""
+        named = _named(type(obj), obj.metadata.name)
+        try:
+            await self._call(f"write {named}", self.client.replace(obj))
+        except NotFound:
+            return False
+        except ApiRefused as error:
+            if error.facts.get("status") != 409:
+                raise
+            return False
+        return True
 
     async def merge(self, kind: Any, name: str, namespace: str | None, change: dict[str, Any]) -> bool:
         """False if it is gone."""

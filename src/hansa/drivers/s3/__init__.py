@@ -35,6 +35,7 @@ __all__ = [
     "Limits",
     "NoUserAdministration",
     "OpenStore",
+    "Relay",
     "S3Store",
     "State",
     "StoreBinaryMissing",

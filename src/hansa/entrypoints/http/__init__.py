@@ -132,7 +132,8 @@ async def _serve(settings: Settings, open_files: int) -> None:
         if people:
             # a manager alone starts without these, and sooner
             from hansa.entrypoints.http.hub import app as hub_application  # noqa: PLC0415
-            from hansa.entrypoints.http.hub.tls import MembersProtocol, MembersTls  # noqa: PLC0415
+            from hansa.entrypoints.http.hub.members_protocol import MembersProtocol  # noqa: PLC0415
+            from hansa.entrypoints.http.hub.tls import MembersTls  # noqa: PLC0415
 
             hub = await parts.enter_async_context(bootstrap.opened_hub(settings))
             await parts.enter_async_context(hub_loops.running(hub))
@@ -144,6 +145,7 @@ async def _serve(settings: Settings, open_files: int) -> None:
             _check_room(len(hub.hub.registry), open_files)
             bootstrap.memory.look_only_when_grown()
         if manager:
+            await parts.enter_async_context(bootstrap.turn(settings, manager))
             app = await parts.enter_async_context(bootstrap.opened(settings))
             await parts.enter_async_context(loops.running(app))
             servers.append((_server(application.make(app)), manager))
