@@ -216,6 +216,7 @@ def test_the_command_prints_it_for_people_and_for_programs(access: Access, tmp_p
     assert {"python", "kubeconfig", "server", "rights", "volumes", "metrics"} <= shown
     assert "isolation" not in shown
     assert "metrics: the status counts what pods requested" in err
+    assert "pods' store: jobs with files would fail" in err
     code, out, _ = doctor(tmp_path, *named, "--json")
     rows: list[dict[str, Any]] = json.loads(out)
     assert (code, {"name": "rights", "ok": True} in [{k: row[k] for k in ("name", "ok")} for row in rows]) == (0, True)
