@@ -21,9 +21,14 @@ help:  ## list the commands
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | while IFS='	' read -r name what; do \
 		printf '  make %-7s %s\n' "$$name" "$$what"; done
 
-run:  ## start a federation of three clusters on this machine
+run:  ## start a federation of three clusters on this machine; with CLUSTERS=k8s one is a real Kubernetes
+ifeq ($(CLUSTERS),k8s)
+	@HANSA_SETUP_KUBERNETES=yes $(PYTHON) scripts/setup.py test
+	@PYTHONPATH=tests exec $(BIN)/python -m real.kubernetes.playground
+else
 	@$(PYTHON) scripts/setup.py run
 	@exec $(BIN)/python -m hansa.entrypoints.playground
+endif
 
 # Both halves always run, so that one call tells everything there is to repair; pytest's line comes last.
 test:  ## install what the tests use, then check and test everything

@@ -46,6 +46,7 @@ _CLIENT_VARIABLES = frozenset(
         "HANSA_HUB_TOKEN",
         "HANSA_HUB_PASSPHRASE",
         "HANSA_PROFILES",
+        "HANSA_PLAYGROUND",
     }
 )
 _TEST_PREFIX = "HANSA_TEST_"

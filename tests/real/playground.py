@@ -14,16 +14,17 @@ from typing import Any
 
 START_SECONDS = 100.0
 _END_SECONDS = 40.0
+MODULE = "hansa.entrypoints.playground"
 
 
 class Playground:
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], module: str = MODULE) -> None:
         self.folder = folder.resolve()
         self.notes = self.folder / ".playground"
         env = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
         self.env = env | {"PYTHONUNBUFFERED": "1"} | dict(settings)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "hansa.entrypoints.playground"],
+            [sys.executable, "-m", module],
             cwd=self.folder,
             env=self.env,
             stdin=subprocess.DEVNULL,
@@ -114,8 +115,8 @@ def eventually(check: Callable[[], bool], seconds: float, what: Callable[[], obj
 
 
 @contextmanager
-def playground(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Playground]:
-    started = Playground(folder, settings or {})
+def playground(folder: Path, settings: Mapping[str, str] | None = None, module: str = MODULE) -> Iterator[Playground]:
+    started = Playground(folder, settings or {}, module)
     try:
         yield started
     finally:

@@ -11,4 +11,5 @@ A test asks for a fixture (`fixtures.py`): `kubernetes`, one full cluster that a
     control_plane.py, node.py   what each component is told                    processes.py   how it is started, killed
     cluster.py       a running cluster, and how to hurt it                     access.py   how to talk to it
     shared.py        one cluster for all workers of a test run
+    kubernetes_manager.py   a manager whose engine is such a cluster          playground.py   `make run CLUSTERS=k8s`
 """

@@ -49,7 +49,7 @@ def for_place(place: Place, peers: Sequence[Place], env: Mapping[str, str]) -> d
         "HANSA_SANDBOX__UID_BASE": str(place.uid_base),
     }
     defaults = {"HANSA_FEDERATION__CLUSTERS": json.dumps(trusted), **_town(place.id)}
-    return _COMMON | defaults | _theirs(env) | ours
+    return _COMMON | defaults | _theirs(env) | _of_one(place.id, env) | ours
 
 
 def for_hub(place: HubPlace, env: Mapping[str, str]) -> dict[str, str]:
@@ -61,6 +61,20 @@ def for_hub(place: HubPlace, env: Mapping[str, str]) -> dict[str, str]:
         "HANSA_HUB__MEMBERS_PORT": str(place.members_port),
     }
     return _COMMON | _theirs(env) | ours
+
+
+def _of_one(name: str, env: Mapping[str, str]) -> dict[str, str]:
+    """What HANSA_PLAYGROUND says of this cluster: JSON, settings by their dotted names for each cluster's id."""
+    try:
+        given = json.loads(env.get("HANSA_PLAYGROUND") or "{}").get(name, {}).items()
+    except (ValueError, AttributeError):
+        raise BadSetting(
+            "HANSA_PLAYGROUND is not JSON with settings for each cluster", hint='{"riga": {"jobs.cpu": "2"}}'
+        ) from None
+    return {
+        "HANSA_" + key.upper().replace(".", "__"): value if isinstance(value, str) else json.dumps(value)
+        for key, value in given
+    }
 
 
 _COMMON = {"HANSA_LOG__FORM": "text"}
