@@ -1,6 +1,7 @@
 """Services are in the database and in Kubernetes: neither a crash, nor a lost database, nor a hand at the wrong place
 loses one or brings back one that was deleted."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -164,16 +165,16 @@ async def test_what_is_deleted_by_hand_comes_back(keeping: Keeping) -> None:
     await keeping.kept.add(keeping.record(), SECRETS)
     named = service_manifest.private_name("gray", keeping.homes.cluster)
     async with working(keeping):
-        await keeping.api.delete(ConfigMap, "gray", keeping.namespace)
-        await until(keeping.config_map)
-        await keeping.api.delete(Secret, named, keeping.private)
-        await until(lambda: private(keeping))
         await keeping.api.merge(ConfigMap, "gray", keeping.namespace, {"metadata": {"labels": None}})
         await until(lambda: is_marked(keeping))
+        await keeping.api.delete(ConfigMap, "gray", keeping.namespace)
+        await until(keeping.config_map)  # written last: the repair is complete
+        await keeping.api.delete(Secret, named, keeping.private)
+        await until(lambda: private(keeping))
     assert [one.what for one in keeping.kept.drift()] == [
+        "the label oscar_service of the ConfigMap gray was removed",
         "the ConfigMap gray is gone",
         f"the Secret {named} is gone",
-        "the label oscar_service of the ConfigMap gray was removed",
     ]
 
 
@@ -272,6 +273,20 @@ async def test_without_the_api_server(keeping: Keeping, kubernetes_api: Kubernet
         assert keeping.kept.drift() == []
         assert await keeping.config_map("new") is None
     assert keeping.inner.get("gray") == fresh
+
+
+async def test_a_start_waits_for_the_api_server(keeping: Keeping, kubernetes_api: KubernetesCluster) -> None:
+    await keeping.kept.add(keeping.record(), SECRETS)
+    async with scenes.opened(kubernetes_api.access, keeping.folder.parent / "empty", keeping) as again:
+        kubernetes_api.kill(Component.API)
+        loading = asyncio.create_task(again.kept.load())
+        with pytest.raises(ApiUnreachable):
+            await again.maps.found()
+        assert not loading.done()
+        kubernetes_api.again(Component.API)
+        async with asyncio.timeout(scenes.PATIENCE):
+            await loading
+        assert again.kept.all() == [keeping.record()]
 
 
 async def has_script(keeping: Keeping, text: str) -> bool:

@@ -18,6 +18,7 @@ from hansa.kernel import errors
 from hansa.kernel.clock import Clock
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+_START = 60.0  # seconds in which Kubernetes may begin to answer
 _SWEEP = 300.0  # seconds after which all is looked at, also what nobody told of
 
 _log = structlog.get_logger("hansa.kubernetes")
@@ -97,9 +98,20 @@ class KeptServices:
             self._owed.discard(name)
 
     async def load(self) -> None:
-        """Takes back what the database lost. Raises `Temporary` if Kubernetes does not answer."""
-        for found in await self._maps.found():
-            await self._take_back(found)
+        """Takes back what the database lost. Raises `Temporary` if Kubernetes does not answer for long."""
+        loop = asyncio.get_running_loop()
+        pause, end = _FIRST_PAUSE, loop.time() + _START
+        while True:
+            try:
+                for found in await self._maps.found():
+                    await self._take_back(found)
+                return
+            except errors.Temporary as error:
+                if loop.time() + pause > end:
+                    raise
+                _log.warning("waiting to hear which services Kubernetes keeps", error=error.message)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def work(self) -> None:
         """Keeps Kubernetes in step, until cancelled."""

@@ -1,0 +1,13 @@
+"""What all our pods have in common cannot be chosen by whoever wrote the service."""
+
+from contracts.orders import order
+from hansa.drivers.kubernetes import pods
+from hansa.drivers.kubernetes.pods import Shape
+
+
+def test_nobody_labels_a_pod_as_an_instance_of_another_service() -> None:
+    forged = {"hansa/exposed": "victim", "hansa/worker": "victim", "hansa/cluster": "x", "volume.hansa/v": ""}
+    made = pods.marks(order("true", labels={**forged, "mine": "x"}), Shape(cluster="lubeck", stager_image="x"))
+    assert made["mine"] == "x"
+    assert made["hansa/cluster"] == "lubeck"
+    assert not {"hansa/exposed", "hansa/worker", "volume.hansa/v"} & made.keys()
