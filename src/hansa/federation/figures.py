@@ -1,6 +1,7 @@
 """How are figures of many clusters added up? As plain tuples of numbers, in the order of the fields of `Totals`."""
 
 from collections.abc import Iterable, Sequence
+from operator import add, sub
 
 import msgspec
 
@@ -24,19 +25,27 @@ def total(many: Iterable[Figures]) -> Figures:
     return tuple(map(sum, columns)) if columns else NOTHING
 
 
+def difference(new: Figures, old: Figures) -> Figures:
+    return tuple(map(sub, new, old))
+
+
 class RunningSum:
     """A sum that follows its parts instead of being added up anew: whole numbers do not drift."""
 
     __slots__ = ("count", "figures")
 
     def __init__(self) -> None:
-        self.figures: list[int] = list(NOTHING)
+        self.figures: Figures = NOTHING
         self.count = 0
 
     def add(self, part: Figures) -> None:
-        self.figures = [have + more for have, more in zip(self.figures, part, strict=True)]
+        self.change(part)
         self.count += 1
 
     def take(self, part: Figures) -> None:
-        self.figures = [have - less for have, less in zip(self.figures, part, strict=True)]
+        self.figures = difference(self.figures, part)
         self.count -= 1
+
+    def change(self, by: Figures) -> None:
+        """One of its parts is another by so much."""
+        self.figures = tuple(map(add, self.figures, by))

@@ -3,6 +3,7 @@
 `take` is the periodic work `history`; `of` answers a chart. What is kept, and how, says `samples`.
 """
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ EVERY = 10.0  # seconds between two looks at whether a sample is due
 MOST_POINTS = 1000
 _FINEST = LEVELS[0]
 _MOST_AT_ONCE = 6  # slots that are caught up in one turn, after a pause
+_PACKED_AT_ONCE = 8  # shards; heartbeats and reads get their turn in between
 
 
 class BadTime(Invalid):
@@ -57,7 +59,7 @@ async def take(hub: Hub, fence: Fence) -> bool:
     made_of, turn = hub.registry.version, int(now // _FINEST.seconds)
     if turn <= hub.sampled:
         return False
-    rows = _sampled(hub, turn)
+    rows = await _sampled(hub, turn)
     for finer, coarser in itertools.pairwise(LEVELS):
         rows += await _due(hub, finer, coarser, now)
     keep_from = {level.seconds: int(now // level.seconds) - level.slots for level in LEVELS}
@@ -66,7 +68,7 @@ async def take(hub: Hub, fence: Fence) -> bool:
     return written
 
 
-def _sampled(hub: Hub, slot: int) -> list[Row]:
+async def _sampled(hub: Hub, slot: int) -> list[Row]:
     """Everything as it is now. A cluster that is not heard has a gap: nobody knows its figures."""
     shards: dict[int, dict[str, Figures]] = {}
     for cluster, found in hub.inventory.each():
@@ -78,7 +80,12 @@ def _sampled(hub: Hub, slot: int) -> list[Row]:
     }
     sums[WHOLE] = figures.figures(hub.inventory.total())
     shards[SUMS] = sums
-    return [Row(_FINEST.seconds, slot, shard, pack(rows)) for shard, rows in sorted(shards.items())]
+    made: list[Row] = []
+    for number, (shard, rows) in enumerate(sorted(shards.items()), 1):
+        made.append(Row(_FINEST.seconds, slot, shard, pack(rows)))
+        if not number % _PACKED_AT_ONCE:
+            await asyncio.sleep(0)
+    return made
 
 
 async def _due(hub: Hub, finer: Level, coarser: Level, now: float) -> list[Row]:

@@ -102,6 +102,9 @@ class Inventory:
         if entry is not None:
             if entry.is_current(known):
                 return
+            if known is not None and known.record is entry.record:
+                self._report(entry, known)
+                return
             self._uncount(entry)
         if known is None:
             self._entries.pop(cluster, None)
@@ -168,6 +171,16 @@ class Inventory:
                 by_region.setdefault(entry.region, []).append(entry.figures)
         sums = {region: figures.total(by_region[region]) for region in sorted(by_region)}
         return figures.totals(figures.total(sums.values())), {name: figures.totals(one) for name, one in sums.items()}
+
+    def _report(self, entry: _Entry, known: Known) -> None:
+        """What a heartbeat mostly changes: it is counted where it was, with other figures."""
+        former = entry.figures
+        entry.update(known)
+        by = figures.difference(entry.figures, former)
+        self._states[entry.state].change(by)
+        if entry.state in MEMBER:
+            self._sum.change(by)
+            self._regions[entry.region].change(by)
 
     def _count(self, entry: _Entry) -> None:
         self._states.setdefault(entry.state, RunningSum()).add(entry.figures)

@@ -1,5 +1,6 @@
 """How is every cluster now? The periodic work `detector`: judges all, writes down what changed, and why."""
 
+import asyncio
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from hansa.messages.members import Applied, Health
 
 _HEALTH, _APPLIED = msgspec.json.Decoder(Health), msgspec.json.Decoder(Applied)
 _FACTS = msgspec.json.Decoder(Facts)
-_AT_ONCE = 250  # when thousands are lost together, others get their turn in between
+_AT_ONCE = 250  # of thousands; heartbeats and reads get their turn in between
 T = TypeVar("T")
 _WELL, _NOTHING_APPLIED = Health(), Applied()
 
@@ -63,7 +64,9 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
     now, limits = hub.clock.now(), hub.limits()
     in_time = now - limits.suspect_after * limits.every
     found: list[tuple[ClusterRecord, list[Note]]] = []
-    for known in hub.registry:
+    for number, known in enumerate(list(hub.registry), 1):
+        if not number % _AT_ONCE:
+            await asyncio.sleep(0)
         # Most are heard in time and say of themselves what they said before: then nothing about them can be new.
         heard, said = known.seen is not None and known.seen >= in_time, _all_that_counts(known)
         if heard and known.settled == said:
