@@ -21,7 +21,8 @@ from starlette.types import ASGIApp
 
 from hansa import bootstrap
 from hansa.entrypoints.http.hub import app as applications
-from hansa.entrypoints.http.hub.tls import MembersProtocol, MembersTls
+from hansa.entrypoints.http.hub.members_protocol import MembersProtocol
+from hansa.entrypoints.http.hub.tls import MembersTls
 from hansa.entrypoints.http.protocol import Protocol
 from hansa.federation import Fence, Hub, syncing, tokens
 from hansa.identity import Caller
@@ -79,6 +80,7 @@ async def served(api: ASGIApp, tls: MembersTls | None = None) -> AsyncIterator[i
         lifespan="off",
         timeout_graceful_shutdown=2,
         timeout_keep_alive=60,
+        proxy_headers=False,
         ssl_context_factory=(lambda _config, _default: tls.context) if tls else None,
     )
     listening = socket.socket()

@@ -5,7 +5,6 @@ for choosing a certificate. OpenSSL then also verifies the client's certificate 
 (a test looks at this). Connections that are there already go on; what they may still do is asked for every request.
 """
 
-import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,16 +15,12 @@ from fastapi import Depends, Request
 from starlette.types import Scope
 
 from hansa.bootstrap import HubApp
-from hansa.entrypoints.http.protocol import Protocol
 from hansa.federation import Hub, Known, errors, standing
 from hansa.identity import authority
 
 _log = structlog.get_logger("hansa.hub")
 _HOUR = 3600.0
-_EXTENSION = "hansa.certificate"
-# Bytes of an answer that may wait to be sent: TLS keeps a buffer as large as what ever waited in it, and there are two
-# connections for each of thousands of members.
-WAITING = 8192
+EXTENSION = "hansa.certificate"  # of the scope: what the client has shown, if anything
 
 
 class MembersTls:
@@ -57,76 +52,9 @@ class MembersTls:
         return context
 
 
-_CONTINUE = b"HTTP/1.1 100"
-
-
-class MembersProtocol(Protocol):
-    """Reads the client's certificate once for each connection, and shows it with every request."""
-
-    _shown: authority.Presented | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        transport.set_write_buffer_limits(high=WAITING)
-        connection = transport.get_extra_info("ssl_object")
-        der = connection.getpeercert(binary_form=True) if connection is not None else None
-        if der:
-            try:
-                self._shown = authority.presented(der)
-            except authority.NotACluster as error:
-                _log.warning("a certificate of ours that names no cluster", error=error.message)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        cast(dict[str, Any], self.scope)["extensions"] = {_EXTENSION: self._shown}
-
-    def on_headers_complete(self) -> None:
-        super().on_headers_complete()
-        if self.cycle is not None and self.cycle.transport is self.transport:
-            self.cycle.transport = cast(asyncio.Transport, _InOne(self.transport))
-
-    def on_response_complete(self) -> None:
-        if isinstance(self.cycle.transport, _InOne):
-            self.cycle.transport.flush()
-        super().on_response_complete()
-
-
-class _InOne:
-    """One answer's way out: its head waits for the first part of the body, so that both are encrypted and sent at once.
-    For answers as short as those to heartbeats that is a tenth of all they cost."""
-
-    __slots__ = ("_head", "_transport", "_wait")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head = b""
-        self._wait = True
-
-    def write(self, data: bytes) -> None:
-        if self._wait and not data.startswith(_CONTINUE):
-            self._head, self._wait = data, False
-            return
-        if self._head:
-            data, self._head = self._head + data, b""
-        self._transport.write(data)
-
-    def flush(self) -> None:
-        """Of an answer that has no body."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
 def shown_by(scope: Scope) -> authority.Presented:
     """The certificate of who asks. Raises `NotAMember` if there is none."""
-    shown = scope.get("extensions", {}).get(_EXTENSION)
+    shown = scope.get("extensions", {}).get(EXTENSION)
     if not isinstance(shown, authority.Presented):
         raise errors.NotAMember(
             "this is for members, who show their certificate", hint="join first: hansa cluster join"
