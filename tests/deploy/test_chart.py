@@ -107,10 +107,22 @@ def test_one_with_a_volume_never_runs_twice(helm: Helm) -> None:
 
 def test_several_hubs_roll_one_by_one_and_share_their_key(helm: Helm) -> None:
     made = chart.rendered(helm, VARIANTS["hubs"])
-    assert chart.only(made, "Deployment")["spec"]["strategy"] == {"type": "RollingUpdate"}
+    assert chart.only(made, "Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
     assert chart.only(made, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
     assert "hub.key" in chart.only(made, "Secret")["data"]
-    assert [one["name"] for one in chart.pod_of(made)["initContainers"]] == ["keys"]
+    assert [one["name"] for one in chart.pod_of(made)["initContainers"]] == ["key"]
+
+
+def test_managers_that_share_their_state_take_over_from_each_other(helm: Helm) -> None:
+    """One alone, too: the next of an upgrade is there before it goes, and the lease keeps them apart."""
+    for replicas in (1, 2):
+        made = chart.rendered(helm, {**VARIANTS["everything outside"], "replicas": replicas})
+        assert chart.settings_of(made)["kubernetes"]["shared"] is True
+        assert chart.only(made, "Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
+        assert chart.only(made, "Secret")["data"].keys() == {
+            *("admin-password", "salt", "database-url", "s3-access-key", "s3-secret-key")
+        }
+    assert chart.settings_of(chart.rendered(helm, {}))["kubernetes"]["shared"] is False
 
 
 def test_with_a_secret_of_ones_own_none_is_made(helm: Helm) -> None:
@@ -147,8 +159,9 @@ def test_other_settings_make_another_pod(helm: Helm) -> None:
         ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
         ({"ingress": {"enabled": True}}, "at '/ingress/hosts': minItems: got 0, want 1"),
         ({"image": {"tag": "latest"}}, "give a fixed tag"),
-        ({"replicas": 2}, "a cluster has one manager"),
-        ({"replicas": 2, "role": "hub"}, "set database.kind=postgresql"),
+        ({"replicas": 2, "role": "both"}, "are two releases"),
+        ({"replicas": 2}, "set database.kind=postgresql"),
+        ({"replicas": 2, "database": POSTGRES, "persistence": {"enabled": False}}, "set storage.kind=minio or s3"),
         ({"replicas": 2, "role": "hub", "database": POSTGRES}, "set persistence.enabled=false"),
         ({"database": {"kind": "postgresql"}}, "needs database.url, or existingSecret with the key database-url"),
         ({"database": {"url": POSTGRES["url"]}}, "set database.kind=postgresql too"),

@@ -25,6 +25,7 @@ WORDS = {
     "delete": {"delete"},
     "create": {"create"},
     "apply": {"create", "patch"},
+    "replace": {"update"},
 }
 
 Rule = tuple[str, str, frozenset[str]]

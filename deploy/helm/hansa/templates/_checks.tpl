@@ -6,14 +6,17 @@
   {{- fail "image.tag: latest is another image tomorrow, and jobs' pods use the same one; give a fixed tag or image.digest" -}}
 {{- end -}}
 {{- if gt (int $v.replicas) 1 -}}
-  {{- if ne $v.role "hub" -}}
-    {{- fail "replicas: a cluster has one manager; more than one replica is for role hub" -}}
+  {{- if eq $v.role "both" -}}
+    {{- fail "replicas: several managers and several hubs are two releases; role both is one pod" -}}
   {{- end -}}
   {{- if ne $v.database.kind "postgresql" -}}
-    {{- fail "replicas: several hubs share their state in PostgreSQL; set database.kind=postgresql" -}}
+    {{- fail "replicas: several share their state in PostgreSQL; set database.kind=postgresql" -}}
   {{- end -}}
   {{- if $v.persistence.enabled -}}
-    {{- fail "replicas: several hubs cannot share one volume; set persistence.enabled=false" -}}
+    {{- fail "replicas: several cannot share one volume; set persistence.enabled=false" -}}
+  {{- end -}}
+  {{- if and (eq $v.role "manager") (eq $v.storage.kind "embedded") -}}
+    {{- fail "replicas: several managers share an object store; set storage.kind=minio or s3" -}}
   {{- end -}}
 {{- end -}}
 {{- if and (eq $v.database.kind "postgresql") (not (or $v.database.url $v.existingSecret)) -}}

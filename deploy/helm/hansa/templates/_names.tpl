@@ -70,9 +70,15 @@ default
 {{- define "hansa.hasStore" -}}
 {{ if and (ne .Values.role "hub") (eq .Values.storage.kind "embedded") }}true{{ end }}
 {{- end -}}
-{{/* Keys that would be lost with the pod come from the Secret. */}}
-{{- define "hansa.keysInSecret" -}}
-{{ if and (not .Values.persistence.enabled) (eq .Values.database.kind "postgresql") }}true{{ end }}
+{{/* State that no pod holds: then several can share it. */}}
+{{- define "hansa.isShared" -}}
+{{- $outside := and (not .Values.persistence.enabled) (eq .Values.database.kind "postgresql") -}}
+{{- $store := or (eq .Values.role "hub") (ne .Values.storage.kind "embedded") -}}
+{{ if and $outside $store (ne .Values.role "both") }}true{{ end }}
+{{- end -}}
+{{/* A hub's key that would be lost with the pod comes from the Secret; a manager's own is kept in Kubernetes by itself. */}}
+{{- define "hansa.keyInSecret" -}}
+{{ if and (include "hansa.isHub" .) (not .Values.persistence.enabled) (eq .Values.database.kind "postgresql") }}true{{ end }}
 {{- end -}}
 {{- define "hansa.issuersInSecret" -}}
 {{- $found := .Values.oidc.fromSecret -}}

@@ -29,10 +29,10 @@ spec:
     - name: {{ . }}
     {{- end }}
   {{- end }}
-  {{- if include "hansa.keysInSecret" . }}
+  {{- if include "hansa.keyInSecret" . }}
   initContainers:
-    # A mounted Secret is readable by a group, and key files that are readable by others are refused.
-    - name: keys
+    # A mounted Secret is readable by a group, and a key file that others may read is refused.
+    - name: key
       image: {{ include "hansa.image" . }}
       imagePullPolicy: {{ .Values.image.pullPolicy }}
       command:
@@ -41,12 +41,7 @@ spec:
         - |
           umask 077
           mkdir -p /var/lib/hansa/hub
-          {{- if include "hansa.isManager" . }}
-          cat /run/keys/vault.key > /var/lib/hansa/vault.key
-          {{- end }}
-          {{- if include "hansa.isHub" . }}
-          cat /run/keys/hub.key > /var/lib/hansa/hub/hub.key
-          {{- end }}
+          cat /run/key/hub.key > /var/lib/hansa/hub/hub.key
       resources:
         requests: {cpu: 10m, memory: 16Mi}
         limits: {memory: 64Mi}
@@ -54,7 +49,7 @@ spec:
         {{- toYaml .Values.securityContext | nindent 8 }}
       volumeMounts:
         - {name: data, mountPath: /var/lib/hansa}
-        - {name: keys, mountPath: /run/keys, readOnly: true}
+        - {name: key, mountPath: /run/key, readOnly: true}
   {{- end }}
   containers:
     - name: hansa
@@ -115,17 +110,12 @@ spec:
         name: {{ include "hansa.fullname" . }}
     - name: tmp
       emptyDir: {}
-    {{- if include "hansa.keysInSecret" . }}
-    - name: keys
+    {{- if include "hansa.keyInSecret" . }}
+    - name: key
       secret:
         secretName: {{ include "hansa.secret" . }}
         items:
-          {{- if include "hansa.isManager" . }}
-          - {key: vault.key, path: vault.key}
-          {{- end }}
-          {{- if include "hansa.isHub" . }}
           - {key: hub.key, path: hub.key}
-          {{- end }}
     {{- end }}
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . }}

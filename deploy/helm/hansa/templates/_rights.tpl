@@ -67,8 +67,8 @@
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, list, watch, create, patch, delete]
-# One manager of a cluster at a time.
+# One of several managers works at a time.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, patch, update]
+  verbs: [get, create, update]
 {{- end -}}

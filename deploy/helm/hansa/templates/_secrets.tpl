@@ -11,11 +11,9 @@
     {{- $before := default "" (index $old $name) | b64dec -}}
     {{- $_ := set $all $name (default (default (randAlphaNum 24) $before) $given) -}}
   {{- end -}}
-  {{- if include "hansa.keysInSecret" . -}}
-    {{- range $name := list "vault.key" "hub.key" -}}
-      {{- $before := default "" (index $old $name) | b64dec -}}
-      {{- $_ := set $all $name (default (randBytes 32 | replace "+" "-" | replace "/" "_") $before) -}}
-    {{- end -}}
+  {{- if include "hansa.keyInSecret" . -}}
+    {{- $before := default "" (index $old "hub.key") | b64dec -}}
+    {{- $_ := set $all "hub.key" (default (randBytes 32 | replace "+" "-" | replace "/" "_") $before) -}}
   {{- end -}}
   {{- $given := dict
         "database-url" $v.database.url

@@ -31,6 +31,7 @@
         "image" (include "hansa.image" .)
         "namespace" .Release.Namespace
         "namespaces" $v.kubernetes.namespaces
+        "shared" (eq (include "hansa.isShared" .) "true")
         "storage_class" $v.kubernetes.storageClass
         "user" (int64 $v.kubernetes.user)
         "priority_class" $v.kubernetes.priorityClass

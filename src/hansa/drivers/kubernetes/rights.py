@@ -97,8 +97,8 @@ RIGHTS: tuple[Right, ...] = (
         _OWN,
         "coordination.k8s.io",
         "leases",
-        ("get", "create", "patch", "update"),
-        "one manager of a cluster at a time",
+        ("get", "create", "update"),
+        "one of several managers works at a time",
     ),
 )
 
