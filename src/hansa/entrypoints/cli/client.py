@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx
 
 from hansa import __version__
+from hansa.entrypoints.cli import detours
 from hansa.kernel import errors
 
 PATIENCE = 20.0  # seconds a usual call may take; callers give more where a manager has real work to do
@@ -60,15 +61,18 @@ class Manager:
         name: str = "",
         verify: bool = True,
         basic: bool = False,
+        connect_to: str = "",
     ) -> None:
         self.url = url
         self.name = name or url
         self.basic = basic  # signed in as the admin, whom `/job` and `/run` do not accept
         self.verify = verify
+        self.connect_to = connect_to  # instead of the host of `url`, and of its store's
         self._http = httpx.Client(
             base_url=url,
             auth=auth,
             verify=verify,
+            transport=detours.transport(connect_to, verify=verify),
             timeout=limits(PATIENCE),
             headers={"User-Agent": f"hansa/{__version__}", "Accept": "application/json, */*"},
         )

@@ -38,6 +38,7 @@ class Profile:
     url: str
     role: str = "manager"  # or "hub"
     verify: bool = True
+    connect_to: str = ""  # instead of the host in `url`
     user: str = ""
     password: str = field(default="", repr=False)
     token: str = field(default="", repr=False)

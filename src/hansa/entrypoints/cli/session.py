@@ -75,7 +75,9 @@ def connect(profile: Profile, path: Path | None = None) -> Manager:
     elif profile.user:
         auth = httpx.BasicAuth(profile.user, profile.password)
     basic = isinstance(auth, httpx.BasicAuth)
-    return Manager(profile.url, auth, name=profile.name, verify=profile.verify, basic=basic)
+    return Manager(
+        profile.url, auth, name=profile.name, verify=profile.verify, basic=basic, connect_to=profile.connect_to
+    )
 
 
 def opened(cluster: str | None = None) -> Manager:

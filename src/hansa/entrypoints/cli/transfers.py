@@ -6,6 +6,7 @@ from typing import IO, Any
 
 import httpx
 
+from hansa.entrypoints.cli import detours
 from hansa.entrypoints.cli.client import Manager, document, limits, mapping, refusal, segment, unreachable
 from hansa.entrypoints.cli.screen import Bar, Screen
 from hansa.kernel import errors
@@ -114,7 +115,8 @@ def _headers(link: dict[str, Any]) -> dict[str, str]:
 
 def _storage(manager: Manager) -> httpx.Client:
     # A client of its own: the manager's credentials are not for the storage.
-    return httpx.Client(verify=manager.verify, timeout=limits(_STALLED))
+    way = detours.transport(manager.connect_to, verify=manager.verify)
+    return httpx.Client(verify=manager.verify, timeout=limits(_STALLED), transport=way)
 
 
 def _pieces(file: IO[bytes], bar: Bar) -> Iterator[bytes]:

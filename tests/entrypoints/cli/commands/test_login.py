@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from entrypoints.cli.small_server import Hansa, SmallServer
 from hansa.entrypoints.cli import profiles
@@ -65,6 +66,21 @@ def test_plain_http_to_another_machine_warns(hansa: Hansa) -> None:
     ran = hansa("login", "http://oscar.example", "--token", "t", "--no-check")
     assert "warning: http://oscar.example is not https" in ran.err
     assert hansa("login", "https://u:p@oscar.example").code == 1
+
+
+def test_a_cluster_is_reached_elsewhere_under_its_own_name(server: SmallServer, hansa: Hansa, tmp_path: Path) -> None:
+    port = server.url.rpartition(":")[2]
+    address, store = f"http://hansa.lubeck.invalid:{port}", f"http://store.lubeck.invalid:{port}"
+    server.on("GET /system/info", {"version": "4.1"})
+    server.on("POST /system/buckets/in/presign", {"url": f"{store}/in/a?signed=yes", "method": "GET"})
+    server.on("GET /in/a", b"ahoy")
+    ran = hansa("login", address, "-c", "lubeck", "--token", "jwt", "--connect-to", "127.0.0.1")
+    assert (ran.code, ran.out, ran.err) == (0, f"signed in to lubeck ({address}), token\n", "")
+    assert hansa("bucket", "get", "in/a", str(tmp_path / "a")).code == 0
+    assert (tmp_path / "a").read_bytes() == b"ahoy"
+    hosts = [f"{name}.lubeck.invalid:{port}" for name in ("hansa", "hansa", "store")]
+    assert [seen.headers["host"] for seen in server.seen] == hosts
+    assert hansa("login", address, "--hub", "--connect-to", "127.0.0.1").code == 2
 
 
 def test_a_refresh_token_needs_its_issuer(hansa: Hansa) -> None:

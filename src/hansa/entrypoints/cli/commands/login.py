@@ -1,5 +1,6 @@
 """`hansa login` and `hansa logout`: remember a cluster or a hub and how to sign in there, or forget it."""
 
+import ipaddress
 import os
 import sys
 import time
@@ -12,8 +13,6 @@ import typer
 from hansa.entrypoints.cli import hub_session, oidc, options, profiles, session
 from hansa.entrypoints.cli.profiles import Profile
 from hansa.entrypoints.cli.screen import Screen
-
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def login(
@@ -44,6 +43,14 @@ def login(
     ] = None,
     issuer: Annotated[str, typer.Option("--issuer", metavar="URL", help="Who issued the refresh token.")] = "",
     client_id: Annotated[str, typer.Option("--client-id", help="The client the refresh token was issued to.")] = "",
+    connect_to: Annotated[
+        str,
+        typer.Option(
+            "--connect-to",
+            metavar="HOST",
+            help="Connect to HOST instead of the one in URL, and in links to the cluster's store; ports stay.",
+        ),
+    ] = "",
     insecure: Annotated[bool, typer.Option("--insecure", help="Accept any certificate.")] = False,
     check: Annotated[bool, typer.Option(help="Try the credentials before storing them.")] = True,
     as_json: options.Json = False,
@@ -52,10 +59,14 @@ def login(
     screen = Screen(as_json=as_json)
     address = session.checked_url(url)
     parts = urlsplit(address)
-    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+    if hub and connect_to:
+        raise typer.BadParameter("give the hub's URL as it is reached from here", param_hint="--connect-to")
+    if parts.scheme == "http" and not _is_this_machine(connect_to or parts.hostname or ""):
         screen.warn(f"{address} is not https: credentials travel in the clear")
     called = name or (parts.hostname or "") + (f"-{parts.port}" if parts.port else "")
-    profile = Profile(name=called, url=address, role="hub" if hub else "manager", verify=not insecure)
+    profile = Profile(
+        name=called, url=address, role="hub" if hub else "manager", verify=not insecure, connect_to=connect_to
+    )
     if refresh_token:
         if not issuer or not client_id:
             raise typer.BadParameter("it needs --issuer and --client-id too", param_hint="--refresh-token")
@@ -75,6 +86,13 @@ def login(
     screen.data({"cluster": called, "url": address, "role": profile.role, "sign_in": profile.sign_in})
     what = f"the hub {called}" if hub else called
     screen.line(f"signed in to {what} ({address}), {profile.sign_in}")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _try(profile: Profile) -> None:
