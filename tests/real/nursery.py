@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -234,6 +235,8 @@ def _become_a_manager(order: dict[str, Any]) -> None:
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()  # nobody above prints it: the process ends here
     finally:
         Path(order["end"]).write_text(str(code))
         os._exit(code)

@@ -6,7 +6,7 @@ goes on with the jobs it finds.
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from hansa.resources import Needs
 from hansa.settings import BadSetting, Settings
 
 _START_SECONDS = 60.0
+_PAUSE = 1.0
 _ANY_ATTEMPTS = 10**9  # a job goes on while we are away: how often we came back says nothing of it
 
 _ISOLATION = {"name": "pods", "filesystem": "image", "limits": "kubernetes", "network": "pod", "uid": "shared"}
@@ -48,8 +49,10 @@ class OnKubernetes:
 
     async def prepare(self, data: Path) -> None:
         private = self._given.kubernetes.namespace
-        await self._homes.ensure(private)
-        await kubernetes.vault_key.settle(self._api, self._given.cluster.id, private, data / "vault.key")
+        await _answered(lambda: self._homes.ensure(private))
+        await _answered(
+            lambda: kubernetes.vault_key.settle(self._api, self._given.cluster.id, private, data / "vault.key")
+        )
 
     @property
     def claim(self) -> storage.Claim:
@@ -84,7 +87,7 @@ class OnKubernetes:
         given = self._given
         namespaces = given.kubernetes.namespaces
         nodes = kubernetes.KubernetesNodes(self._api, given.cluster.id, given.jobs, namespaces=namespaces)
-        await nodes.refresh()
+        await _answered(nodes.refresh)
         return nodes
 
     async def engines(self, ground: Ground, nodes: Nodes) -> Engines:
@@ -147,6 +150,19 @@ class OnKubernetes:
             homes=self._homes,
             store_of=store_of,
         )
+
+
+async def _answered(ask: Callable[[], Awaitable[None]]) -> None:
+    """A manager may be started before its cluster answers, but not for long."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _START_SECONDS
+    while True:
+        try:
+            return await ask()
+        except kubernetes.ApiUnreachable:
+            if loop.time() > end:
+                raise
+        await asyncio.sleep(_PAUSE)
 
 
 async def _known(board: kubernetes.Board) -> None:
