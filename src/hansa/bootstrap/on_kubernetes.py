@@ -6,7 +6,7 @@ goes on with the jobs it finds.
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -158,11 +158,13 @@ async def _answered(ask: Callable[[], Awaitable[None]]) -> None:
     end = loop.time() + _START_SECONDS
     while True:
         try:
-            return await ask()
+            await ask()
         except kubernetes.ApiUnreachable:
             if loop.time() > end:
                 raise
-        await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_PAUSE)
+        else:
+            return
 
 
 async def _known(board: kubernetes.Board) -> None:
