@@ -52,6 +52,23 @@ async def test_begin_and_end_happen_once(jobs: JobStore) -> None:
     assert (ended.status, ended.exit_code, ended.finished, ended.cpu_seconds) == (Status.SUCCEEDED, 0, 103.0, 1.5)
 
 
+async def test_why_one_that_was_begun_has_to_wait_is_known_until_it_ends(jobs: JobStore) -> None:
+    await jobs.accept(job("a"))
+    await jobs.explain_start("a", "it is not begun")
+    begun = await jobs.begin("a", 1.0)
+    assert begun is not None
+    assert begun.reason == ""
+    await jobs.explain_start("a", "the quota is used up")
+    waits = await jobs.get("a")
+    assert waits is not None
+    assert (waits.status, waits.reason) == (Status.RUNNING, "the quota is used up")
+    await jobs.end("a", Outcome(True, 0, ""), 2.0)
+    await jobs.explain_start("a", "too late")
+    ended = await jobs.get("a")
+    assert ended is not None
+    assert ended.reason == ""
+
+
 async def test_after_a_restart_running_jobs_wait_again_in_their_old_place_until_tried_too_often(jobs: JobStore) -> None:
     for name in ("a", "b", "c"):
         await jobs.accept(job(name))

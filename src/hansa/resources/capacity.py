@@ -33,23 +33,19 @@ class Ledger:
 
     cpu: int
     memory: int
-    largest: Needs | None = None  # what the largest node has, where there are several
+    largest: Needs | None = None  # what one run can ever get, where what there is comes and goes
     _held: dict[str, Needs] = field(default_factory=dict)
     _cpu_held: int = 0
     _memory_held: int = 0
 
     def could_ever_hold(self, needs: Needs) -> str:
         """Why this can never run here, or ""."""
-        if needs.cpu > self.cpu:
-            return f"it needs {needs.cpu}m cpu, this cluster has {self.cpu}m"
-        if needs.memory > self.memory:
-            return f"it needs {needs.memory} bytes of memory, this cluster has {self.memory}"
-        if self.largest is not None and needs.cpu > self.largest.cpu:
-            return f"it needs {needs.cpu}m cpu, the largest node of this cluster has {self.largest.cpu}m"
-        if self.largest is not None and needs.memory > self.largest.memory:
-            return (
-                f"it needs {needs.memory} bytes of memory, the largest node of this cluster has {self.largest.memory}"
-            )
+        most = self.largest or Needs(self.cpu, self.memory)
+        where = "this cluster has" if self.largest is None else "one node of this cluster gives at most"
+        if needs.cpu > most.cpu:
+            return f"it needs {needs.cpu}m cpu, {where} {most.cpu}m"
+        if needs.memory > most.memory:
+            return f"it needs {needs.memory} bytes of memory, {where} {most.memory}"
         return ""
 
     def hold(self, name: str, needs: Needs) -> bool:

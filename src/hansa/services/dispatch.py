@@ -7,8 +7,8 @@ which job is next, the engine runs it, the store remembers it.
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import structlog
@@ -257,7 +257,7 @@ class Dispatcher:
         if order is None:
             return Outcome(False, None, "its service is gone")
         try:
-            return await self._host.run(order)
+            return await self._host.run(replace(order, explain=functools.partial(self._explain, job.name)))
         except NoRoom:
             raise
         except HansaError as error:
@@ -265,6 +265,11 @@ class Dispatcher:
         except Exception as error:  # a defect of an engine must not take the other jobs down
             _log.exception("the engine failed", job=job.name)
             return Outcome(False, None, f"the engine failed: {type(error).__name__}")
+
+    async def _explain(self, name: str, reason: str) -> None:
+        """Words alone: a database that is away misses them."""
+        with suppress(Temporary):
+            await self._jobs.explain_start(name, reason)
 
     async def _write_end(self, name: str, outcome: Outcome) -> None:
         await self._durably(lambda: self._jobs.end(name, outcome, self._clock.now()))

@@ -107,6 +107,10 @@ class Jobs(Protocol):
         """Why a pending job still waits."""
         ...
 
+    async def explain_start(self, name: str, reason: str) -> None:
+        """Why a job that was given to our engine has not begun there; "" when it has."""
+        ...
+
     async def get(self, name: str) -> Job | None: ...
     async def page(self, service: str, owner: str | None, page: str, size: int) -> JobPage: ...
     async def remove(self, names: Sequence[str]) -> None: ...
@@ -145,6 +149,7 @@ class RunOrder:
     seconds: float
     mounts: tuple[VolumeMount, ...] = ()
     may_publish: Callable[[], Awaitable[bool]] | None = None  # asked before outputs are stored; False: throw them away
+    explain: Callable[[str], Awaitable[None]] | None = None  # hears why it has not begun, if it has to wait
     movable: bool = False  # another cluster may run it: an engine that has no room for it says so (`NoRoom`)
 
 

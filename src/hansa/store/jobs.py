@@ -106,6 +106,10 @@ class JobStore:
         statement = jobs.update().where(jobs.c.name == name, jobs.c.status == Status.PENDING).values(reason=reason)
         await self._database.write(lambda c: c.execute(statement))
 
+    async def explain_start(self, name: str, reason: str) -> None:
+        running = sa.and_(jobs.c.name == name, jobs.c.status == Status.RUNNING, jobs.c.phase == "here")
+        await self._database.write(lambda c: c.execute(jobs.update().where(running).values(reason=reason[:4000])))
+
     async def get(self, name: str) -> Job | None:
         def read(connection: sa.Connection) -> Job | None:
             statement = sa.select(*_BRIEF, jobs.c.event).where(jobs.c.name == name)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import Pod
+from lightkube.resources.core_v1 import Event, Pod
 
 from contracts.orders import MIB, order
 from hansa.drivers.kubernetes import job_verdict
@@ -141,3 +141,28 @@ def test_what_it_waits_for() -> None:
     full = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}]
     assert waits(a_pod({}, conditions=full)).reason == "no node has room for it: 0/1 nodes"
     assert waits(a_pod({"waiting": {"reason": "ContainerCreating"}})).reason == "its pod is being prepared"
+
+
+def an_event(uid: str, message: str, at: str = STARTED) -> Any:
+    about = {"kind": "Job", "name": "j", "uid": uid}
+    return Event.from_dict(
+        {"metadata": {"name": "e"}, "involvedObject": about, "type": "Warning", "message": message, "lastTimestamp": at}
+    )
+
+
+def test_why_there_is_no_pod() -> None:
+    job = a_job()
+    job.metadata.uid = "this"
+    full = (
+        'Error creating: pods "j-x" is forbidden: exceeded quota: small, requested: requests.cpu=1, used: 2, limited: 2'
+    )
+    other = an_event("former", "of a Job that had its name")
+    assert job_verdict.without_pod(job, [other]) is None
+    said = job_verdict.without_pod(
+        job, [an_event("this", full, "2026-01-02T04:00:00Z"), an_event("this", "older"), other]
+    )
+    assert said is not None
+    assert said.unplaced
+    assert said.reason == "the namespace's quota is used up: small, requested: requests.cpu=1, used: 2, limited: 2"
+    refused = job_verdict.without_pod(job, [an_event("this", "a webhook said no")])
+    assert refused == job_verdict.Waits("Kubernetes makes no pod for it: a webhook said no")

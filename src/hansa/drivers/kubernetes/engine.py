@@ -6,7 +6,10 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from lightkube.resources.core_v1 import Secret
+
 from hansa import services
+from hansa.drivers.kubernetes import labels
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.namespaces import Namespaces
@@ -39,6 +42,16 @@ class Engine:
 
     async def ensure_namespace(self, name: str) -> None:
         await self._homes.ensure(name)
+
+    async def left(self, label: str) -> dict[str, set[str]]:
+        """Names, by this label of their Secrets, and in which namespaces they are. A Secret is made first of all, so
+        it tells of what an earlier life of ours had only begun, or not taken away to the end."""
+        wanted = {**labels.of_cluster(self.shape.cluster), label: None}
+        found: dict[str, set[str]] = {}
+        for namespace in self._homes.allowed or ("*",):
+            for one in await self.api.list(Secret, namespace, wanted):
+                found.setdefault(one.metadata.labels[label], set()).add(one.metadata.namespace)
+        return found
 
     async def with_keys(self, order: services.RunOrder) -> services.RunOrder:
         """`minio.default` is the cluster's own store unless keys came with the order; one without files needs none."""

@@ -45,6 +45,7 @@ class KubernetesExposedHost:
         self._board = engine.board
         self._tails = LogTails(engine.api.client)
         self._wanted: dict[str, _Wanted] = {}
+        self._left: dict[str, set[str]] | None = None  # where an earlier life of ours had something
         self._turns = itertools.count()
         engine.board.on_exposed = self._looked_at
 
@@ -74,11 +75,14 @@ class KubernetesExposedHost:
 
     async def remove(self, name: str) -> None:
         wanted = self._wanted.pop(name, None)
-        there = self._board.deployed_in(name)  # whoever wanted it may have died
+        if self._left is None:
+            self._left = await self._engine.left(labels.EXPOSED)
+        there = self._board.deployed_in(name) | self._left.get(name, set())
         for namespace in there | ({wanted.namespace} if wanted is not None else set()):
             await self._api.delete(Deployment, exposed_manifest.name_of(name), namespace)
             await self._api.delete(Service, f"{name}-svc", namespace)
             await self._clear(name, namespace, keep=0)
+        self._left.pop(name, None)
         await self._tails.forget(name)
 
     def deployment(self, name: str) -> services.Deployment | None:

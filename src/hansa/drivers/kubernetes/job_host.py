@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 import structlog
 from lightkube.resources.batch_v1 import Job
-from lightkube.resources.core_v1 import Pod, Secret
+from lightkube.resources.core_v1 import Event, Pod, Secret
 
 from hansa import services
 from hansa.drivers.kubernetes import job_manifest, job_verdict, labels
 from hansa.drivers.kubernetes.engine import Engine
-from hansa.drivers.kubernetes.errors import ApiUnreachable
+from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
 from hansa.drivers.kubernetes.stager import paper
 from hansa.kernel import names
@@ -28,6 +28,7 @@ from hansa.storage import ObjectStore
 T = TypeVar("T")
 _log = structlog.get_logger("hansa.kubernetes")
 _LOOK_EVERY = 15.0  # seconds after which we look even if nobody told us anything
+_POD_WITHIN = 5.0  # seconds after which we ask why a Job has no pod
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _PULL_PATIENCE = 120.0  # seconds an image may be missing
 _PENDING_PATIENCE = 30.0  # seconds a job that another cluster may run waits for a node
@@ -70,6 +71,12 @@ class KubernetesJobHost:
             await self._patiently(lambda: self._keep_log(order, ended))
         return ended.outcome
 
+    async def present(self) -> list[str]:
+        """Jobs of which an earlier life of ours left something, if only the beginning."""
+        for name, namespaces in (await self._engine.left(labels.JOB)).items():
+            self._where.setdefault(name, min(namespaces))
+        return sorted({*self._where, *(job.metadata.name for job in self._board.jobs())})
+
     async def discard(self, name: str) -> None:
         names.job(name)
         namespace = self._where.pop(name, None) or self._seen_in(name)
@@ -106,7 +113,7 @@ class KubernetesJobHost:
         await self._api.create(job_manifest.job(whole, namespace, self._engine.shape, made))
 
     async def _follow(self, order: services.RunOrder, namespace: str, news: asyncio.Event) -> job_verdict.Ended:
-        began, told_end, decided = time.monotonic(), False, False
+        began, told_end, decided, told = time.monotonic(), False, False, ""
         missing_since: float | None = None
         unplaced_since: float | None = None
         while True:
@@ -118,8 +125,10 @@ class KubernetesJobHost:
                     return job_verdict.Ended(services.Outcome(False, None, "its Job was deleted in Kubernetes"))
                 await _heard(news, 1.0)
                 continue
-            missing_since, pause = None, _LOOK_EVERY
-            match job_verdict.progress(order, job, self._board.pod(order.name)):
+            missing_since = None
+            progress, pause = await self._progress(order, job, time.monotonic() - began)
+            told = await _explained(order, progress, told)
+            match progress:
                 case job_verdict.Ended() as ended:
                     return ended
                 case job_verdict.Waits(reason, _, unplaced=True) if order.movable:
@@ -129,9 +138,9 @@ class KubernetesJobHost:
                         await self.discard(order.name)
                         raise services.NoRoom(reason)
                     pause = min(_LOOK_EVERY, max(left, 0.05))
-                case job_verdict.Waits(reason, hopeless):
+                case job_verdict.Waits(reason, hopeless, pulls=pulls):
                     unplaced_since = None
-                    if hopeless or ("image" in reason and time.monotonic() - began > self._pull_patience):
+                    if hopeless or (pulls and time.monotonic() - began > self._pull_patience):
                         return job_verdict.Ended(services.Outcome(False, None, reason))
                 case job_verdict.Runs(since) if since is not None:
                     left = since + order.seconds - time.time()
@@ -144,6 +153,25 @@ class KubernetesJobHost:
                         await self._decide(order)
                         decided = True
             await _heard(news, pause)
+
+    async def _progress(self, order: services.RunOrder, job: Any, age: float) -> tuple[job_verdict.Progress, float]:
+        """And in how many seconds to look again, if nobody tells us anything before."""
+        pod = self._board.pod(order.name)
+        progress = job_verdict.progress(order, job, pod)
+        if pod is not None or not isinstance(progress, job_verdict.Waits):
+            return progress, _LOOK_EVERY
+        if age < _POD_WITHIN:
+            return progress, _POD_WITHIN - age
+        return await self._without_pod(job) or progress, _POD_WITHIN
+
+    async def _without_pod(self, job: Any) -> job_verdict.Waits | None:
+        """Why it has none. Whoever may not read events knows less."""
+        about = {"involvedObject.kind": "Job", "involvedObject.name": job.metadata.name}
+        try:
+            events = await self._api.list(Event, job.metadata.namespace, fields=about)
+        except (ApiUnreachable, ApiRefused, NotFound):
+            return None
+        return job_verdict.without_pod(job, events)
 
     async def _is_unplaced(self, name: str, namespace: str) -> bool:
         """Asked anew: what we were told may be a moment old, and a job that has a node is about to run."""
@@ -213,6 +241,16 @@ def _event(name: str) -> str:
 
 def _gate(name: str) -> str:
     return f"gates/{name}"
+
+
+async def _explained(order: services.RunOrder, progress: job_verdict.Progress, told: str) -> str:
+    """What was told of it last."""
+    why = ""
+    if isinstance(progress, job_verdict.Waits):
+        why = told if progress.ordinary else progress.reason
+    if why != told and order.explain is not None:
+        await order.explain(why)
+    return why
 
 
 async def _heard(news: asyncio.Event, seconds: float) -> None:

@@ -4,7 +4,9 @@ What a pod says of its containers wins over the Job's own summary, which only kn
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -16,6 +18,8 @@ from hansa.drivers.runs import words
 
 _NEVER = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"})
 _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_QUOTA = re.compile(r"exceeded quota: (.+)", re.DOTALL)
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 _TIMES = re.compile(r"(\d+)m([\d.]+)s\s+(\d+)m([\d.]+)s")
 
 
@@ -25,7 +29,9 @@ class Waits:
 
     reason: str
     hopeless: bool = False
-    unplaced: bool = False  # no node has room for it
+    unplaced: bool = False  # there is no room for it
+    pulls: bool = False  # its image is not here yet
+    ordinary: bool = False  # every job waits so for a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ def progress(order: services.RunOrder, job: Any, pod: Any | None) -> Progress:
     if finished is not None:
         return Ended(_outcome(order, finished, pod))
     if pod is None:
-        return Waits("it waits for Kubernetes to make its pod")
+        return Waits("it waits for Kubernetes to make its pod", ordinary=True)
     script = _state(pod, pods.SCRIPT)
     if script is not None and script.running is not None:
         return Runs(script.running.startedAt.timestamp() if script.running.startedAt else None)
@@ -78,9 +84,20 @@ def _waits(order: services.RunOrder, pod: Any) -> Waits | Runs:
                 if "mage" in reason
                 else "the pod cannot start"
             )
-            return Waits(f"{what}: {waiting.message or reason}", hopeless=reason in _NEVER)
+            return Waits(f"{what}: {waiting.message or reason}", hopeless=reason in _NEVER, pulls=reason in _PULLING)
     no_room = pod_status.no_room(pod)
-    return Waits(no_room, unplaced=True) if no_room else Waits("its pod is being prepared")
+    return Waits(no_room, unplaced=True) if no_room else Waits("its pod is being prepared", ordinary=True)
+
+
+def without_pod(job: Any, events: Iterable[Any]) -> Waits | None:
+    """Why Kubernetes makes no pod for it, which it tells in events alone."""
+    of_this = [one for one in events if one.involvedObject.uid == job.metadata.uid and one.type == "Warning"]
+    last = max(of_this, key=lambda one: one.lastTimestamp or one.eventTime or _LONG_AGO, default=None)
+    if last is None:
+        return None
+    if (quota := _QUOTA.search(last.message or "")) is not None:
+        return Waits(f"the namespace's quota is used up: {quota[1]}", unplaced=True)
+    return Waits(f"Kubernetes makes no pod for it: {last.message or last.reason}")
 
 
 def _outcome(order: services.RunOrder, finished: tuple[bool, str, str], pod: Any | None) -> services.Outcome:

@@ -57,13 +57,12 @@ class KubernetesNodes:
         return Needs(sum(node.cpu for node in ready), sum(node.memory for node in ready))
 
     def largest(self) -> Needs:
-        """More than this no single pod can get. What processor and memory it is may be those of two nodes."""
-        if self._blind:
-            return Needs(_MANY, _MANY)
-        return Needs(
-            max((node.cpu for node in self._nodes if node.ready), default=0),
-            max((node.memory for node in self._nodes if node.ready), default=0),
-        )
+        """More than this no single pod can ever get; its processors and memory may be those of two nodes. A node that
+        is away now, or full of others' pods, counts: a job waits for it, and does not fail."""
+        nodes = () if self._blind else self._nodes
+        cpu = max((node.cpu for node in nodes), default=_MANY)
+        memory = max((node.memory for node in nodes), default=_MANY)
+        return self._share(Needs(cpu, memory), self._jobs)
 
     def capacity(self) -> Needs:
         return self.capacity_with(self._jobs)
@@ -71,9 +70,13 @@ class KubernetesNodes:
     def capacity_with(self, jobs: JobSettings) -> Needs:
         whole = self.whole()
         free = Needs(max(0, whole.cpu - self._others.cpu), max(0, whole.memory - self._others.memory))
+        return self._share(free, jobs)
+
+    def _share(self, there: Needs, jobs: JobSettings) -> Needs:
+        """What of it is for jobs."""
         return Needs(
-            min(free.cpu, quantities.millicores(jobs.cpu)) if jobs.cpu else free.cpu,
-            min(free.memory, quantities.size(jobs.memory)) if jobs.memory else free.memory,
+            min(there.cpu, quantities.millicores(jobs.cpu)) if jobs.cpu else there.cpu,
+            min(there.memory, quantities.size(jobs.memory)) if jobs.memory else there.memory,
         )
 
     def look(self) -> tuple[resources.Node, ...]:

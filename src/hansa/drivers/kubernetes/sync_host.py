@@ -20,7 +20,7 @@ import structlog
 from lightkube.resources.core_v1 import Pod, Secret
 
 from hansa import services
-from hansa.drivers.kubernetes import pod_status, worker_manifest
+from hansa.drivers.kubernetes import labels, pod_status, worker_manifest
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiUnreachable
 from hansa.drivers.kubernetes.stager import calls
@@ -65,6 +65,7 @@ class KubernetesSyncHost:
         self._board = engine.board
         self._idle = idle
         self._pools: dict[str, _Pool] = {}
+        self._left: list[tuple[str, str]] | None = None  # of an earlier life of ours, with their namespaces
         self._ours: set[str] = set()  # names of all workers that we made and did not throw away
         self._tasks: set[asyncio.Task[None]] = set()
         self._http = httpx.AsyncClient(trust_env=False, timeout=_LONGEST_CALL)  # each call brings its own limit, too
@@ -220,9 +221,13 @@ class KubernetesSyncHost:
 
     async def _clear_others(self) -> None:
         """Workers of a manager that died, whose tokens nobody knows, and those that could not be thrown away before."""
-        for name, namespace in self._board.workers():
+        if self._left is None:
+            found = await self._engine.left(labels.WORKER)
+            self._left = [(name, namespace) for name, places in found.items() for namespace in places]
+        for name, namespace in {*self._board.workers(), *self._left}:
             if name not in self._ours:
                 await self._api.delete(Secret, name, namespace)
+        self._left = []
 
     # Keeping some warm, and letting others go.
 
