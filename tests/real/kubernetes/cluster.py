@@ -18,7 +18,18 @@ from pathlib import Path
 
 import httpx
 
-from real.kubernetes import bottle, build, cache, control_plane, credentials, debian, images, node, slots
+from real.kubernetes import (
+    bottle,
+    build,
+    cache,
+    control_plane,
+    coredns_server,
+    credentials,
+    debian,
+    images,
+    node,
+    slots,
+)
 from real.kubernetes.access import Access
 from real.kubernetes.control_plane import Plan
 from real.kubernetes.processes import TIED, Processes
@@ -37,6 +48,7 @@ class Component(enum.StrEnum):
     CONTAINERD = "containerd"
     KUBELET = "kubelet"
     PROXY = "kube-proxy"
+    NAMES = "coredns"  # where it was built
 
 
 class KubernetesCluster:
@@ -91,6 +103,10 @@ class KubernetesCluster:
                 self._processes.until(
                     lambda: _node_is_ready(door, self.access.node), _PART_SECONDS, "the node", Component.KUBELET
                 )
+            if Component.NAMES in self._wanted:
+                self._processes.until(
+                    lambda: coredns_server.is_ready(self._plan.address), _PART_SECONDS, "names", Component.NAMES
+                )
 
     def _start(self, component: Component, words: Sequence[str]) -> None:
         whole = [*TIED, *words] if self._home is None else self._home.words(*words)
@@ -117,7 +133,15 @@ class KubernetesCluster:
         if slot is not None:
             self._start(Component.KUBELET, node.kubelet(self._plan, slot))
             self._start(Component.PROXY, node.proxy(self._plan, slot))
+        if self._plan.names is not None:
+            self._start_names()
         self.wait()
+
+    def _start_names(self) -> None:
+        with self.access.http() as door:
+            self._await(door, "/api/v1/namespaces/kube-system", _PART_SECONDS, Component.API)
+            coredns_server.introduce(door, self._plan.address)
+        self._start(Component.NAMES, coredns_server.words(self._plan))
 
     def _await(self, door: httpx.Client, path: str, seconds: float, *needed: Component) -> None:
         self._processes.until(lambda: _answers(door, path), seconds, path, *needed)
@@ -167,7 +191,8 @@ def _plan(folder: Path, *, full: bool, address: str, port: int, name: str) -> Pl
     programs = build.found()
     assert programs is not None, "whoever starts a cluster has asked for hindrances"
     known = credentials.issue(folder / "credentials", server=f"https://{address}:{port}", address=address, node=name)
-    return Plan(full, address, port, name, folder, programs, known)
+    names = coredns_server.found() if full else None
+    return Plan(full, address, port, name, folder, programs, known, names)
 
 
 def _answers(door: httpx.Client, path: str) -> bool:

@@ -11,12 +11,15 @@ from pathlib import Path
 from real.kubernetes.credentials import Credentials
 
 SERVICES = "10.96.0.0/24"  # the same in every cluster; `credentials.SERVICE_ADDRESS` is its first
+NAMES_ADDRESS = "10.96.0.10"  # where pods ask for names, where there are any
+DOMAIN = "cluster.local"
 _NOBODYS_ADDRESS = "192.0.2.2"  # for documentation, says RFC 5737
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One cluster's places. `full`: it has a network of its own, whose ports need no choosing."""
+    """One cluster's places. `full`: it has a network of its own, whose ports need no choosing. `names`: CoreDNS, if it
+    is to have one."""
 
     full: bool
     address: str
@@ -25,6 +28,7 @@ class Plan:
     folder: Path
     programs: Path
     credentials: Credentials
+    names: Path | None = None
 
     @property
     def server(self) -> str:

@@ -30,6 +30,7 @@ _ACCOUNTS: Mapping[str, tuple[str, str]] = {
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),
     "kube-proxy": ("system:kube-proxy", ""),
+    "coredns": ("coredns", ""),
     "kubelet": ("system:node:{node}", "system:nodes"),
 }
 

@@ -14,6 +14,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from typing import NoReturn
 
 import pytest
 from lightkube import ApiError, AsyncClient
@@ -21,7 +22,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace, ServiceAccount
 
 from real import parts
-from real.kubernetes import preparation, shared
+from real.kubernetes import coredns_server, preparation, shared
 from real.kubernetes.access import Access
 from real.kubernetes.cluster import KubernetesCluster, api_cluster, full_cluster
 
@@ -30,12 +31,14 @@ _SECONDS = 60.0
 
 def require(*, full: bool) -> None:
     """Ends the test where such a cluster cannot be."""
-    why = preparation.hindrance(full=full)
-    if why and os.environ.get("HANSA_SETUP_KUBERNETES") == "yes":
-        parts.give_up("kubernetes", why)
-    if why:
-        parts.missing.note("kubernetes", why)
-        pytest.skip(f"missing part kubernetes: {why}")
+    if why := preparation.hindrance(full=full):
+        _leave_out("kubernetes", why)
+
+
+def require_names(access: Access) -> None:
+    """Ends the test where pods of that cluster do not find Services by name."""
+    if why := coredns_server.hindrance(access):
+        _leave_out("names-in-kubernetes", why)
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +73,13 @@ def kubernetes_api() -> Iterator[KubernetesCluster]:
     require(full=False)
     with api_cluster() as cluster:
         yield cluster
+
+
+def _leave_out(part: str, why: str) -> NoReturn:
+    if os.environ.get("HANSA_SETUP_KUBERNETES") == "yes":
+        parts.give_up(part, why)
+    parts.missing.note(part, why)
+    pytest.skip(f"missing part {part}: {why}")
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from real.kubernetes import images
-from real.kubernetes.control_plane import Plan
+from real.kubernetes.control_plane import DOMAIN, NAMES_ADDRESS, Plan
 from real.kubernetes.slots import Slot
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
@@ -79,6 +79,8 @@ def kubelet(plan: Plan, slot: Slot) -> list[str]:
             "kubeAPIBurst": 200,
             "eventRecordQPS": 100,
             "maxPods": 110,
+            # Without, pods are told to ask whom this machine asks.
+            **({"clusterDNS": [NAMES_ADDRESS], "clusterDomain": DOMAIN} if plan.names else {}),
         },
     )
     return [

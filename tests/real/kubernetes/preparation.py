@@ -4,7 +4,7 @@
 it takes minutes. Fixtures ask `hindrance`, whose answer is the reason a test is left out for.
 """
 
-from real.kubernetes import bottle, build, cache, debian, helm_client, images
+from real.kubernetes import bottle, build, cache, coredns_server, debian, helm_client, images
 
 _REMEDY = "HANSA_SETUP_KUBERNETES=yes make test builds it, once, in ten to fifteen minutes"
 
@@ -32,6 +32,11 @@ def prepare(say: cache.Say) -> bool:
         complete = False
     else:
         helm_client.build(say)
+    if coredns_server.found() is None and (why := build.hindrance()):
+        say(f"tests that need names in a Kubernetes are left out: {why}")
+        complete = False
+    else:
+        coredns_server.build(say)
     if why := bottle.hindrance() or debian.hindrance():
         say(f"tests on a Kubernetes that runs containers are left out: {why}")
         complete = False
