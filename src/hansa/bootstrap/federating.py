@@ -91,14 +91,7 @@ class DelegatedKeys:
 
     async def with_address(self, service: str, owner: str) -> dict[str, str]:
         """As a provider of storage, for whoever reaches the store by its public address."""
-        keys, address = await self.of(service, owner), self._open_store.store.address
-        return {
-            "endpoint": address.endpoint,
-            "region": address.region,
-            "verify": str(address.verify).lower(),
-            "access_key": keys.access_key,
-            "secret_key": keys.secret_key,
-        }
+        return self._open_store.store.address.with_keys(await self.of(service, owner))
 
     async def of(self, service: str, owner: str) -> storage.Keys:
         if owner != ADMIN_UID and self._people.knows(owner):

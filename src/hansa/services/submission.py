@@ -12,7 +12,7 @@ from hansa.kernel import names
 from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
 from hansa.resources import Invocation
 from hansa.services import creation, duty, events, orders, validation
-from hansa.services.delegation import Parcel, Receipt, receiving
+from hansa.services.delegation import Parcel, Receipt, data_stores, receiving
 from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
 from hansa.services.ports import Record, Reply, RunOrder, Waiting
@@ -120,7 +120,7 @@ async def run(
         duty.require_open(room)
     given = events.interpret(body)
     if parcel is not None:
-        store = await receiving.origin_store(room, record.service, parcel)
+        store = await data_stores.of_parcel(room, record.service, parcel)
     else:
         store = await _home_store(room, record.service, body, authorization)
     if isinstance(given, events.ObjectInput) and given.provider == "default" and not store:
@@ -140,7 +140,7 @@ async def _home_store(room: Room, service: Service, body: bytes, authorization: 
     """What needs no files runs without the store, and when its origin is away."""
     if not (service.output or service.mount.path or isinstance(events.interpret(body), events.ObjectInput)):
         return {}
-    return await receiving.home_store(room, service, authorization)
+    return await data_stores.of_worker(room, service, authorization)
 
 
 async def _surely(room: Room, accepting: Awaitable[bool]) -> bool:

@@ -24,6 +24,16 @@ class StoreAddress:
     region: str
     verify: bool
 
+    def with_keys(self, keys: "Keys") -> dict[str, str]:
+        """As a provider of storage in a service's definition."""
+        return {
+            "endpoint": self.endpoint,
+            "region": self.region,
+            "verify": str(self.verify).lower(),
+            "access_key": keys.access_key,
+            "secret_key": keys.secret_key,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:

@@ -10,13 +10,14 @@ from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
 from hansa.drivers.s3 import OpenStore
 from hansa.storage import ObjectStore
+from real.kubernetes import kubernetes_manager
 from real.kubernetes.access import Access
 
 
 @pytest.fixture(scope="session")
 def engine_room(kubernetes: Access) -> Access:
     scenes.bring_images(kubernetes)
-    scenes.reach_pods(kubernetes)
+    kubernetes_manager.reach_pods(kubernetes)
     return kubernetes
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import secrets
-import subprocess
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from hansa.drivers.s3 import OpenStore, S3Store
 from hansa.drivers.s3.relay import Relay
 from hansa.services import RunOrder
 from hansa.storage import ObjectStore, StoreAddress
-from real.kubernetes import hansa_image, images
+from real.kubernetes import hansa_image, kubernetes_manager
 from real.kubernetes.access import Access
 
 TOOL = "docker.io/library/tool:1"  # what the contracts' `tool:1` means to Kubernetes
@@ -41,16 +40,7 @@ class Scene:
 
 
 def bring_images(access: Access) -> None:
-    access.import_image(images.python(TOOL))
-    access.import_image(hansa_image.archive())
-
-
-def reach_pods(access: Access) -> None:
-    """As a manager in the cluster would; the route goes with the cluster's link."""
-    node = str(urlsplit(access.server).hostname)
-    number = node.split(".")[2]
-    route = ["ip", "route", "replace", f"10.244.{number}.0/24", "via", node]
-    subprocess.run(route, check=True, timeout=10, capture_output=True)
+    kubernetes_manager.bring_images(access, TOOL)
 
 
 @contextlib.asynccontextmanager
@@ -98,7 +88,7 @@ async def opened(access: Access, object_store: OpenStore, namespace: str) -> Asy
 async def _reachable(access: Access, object_store: OpenStore) -> AsyncIterator[ObjectStore]:
     """Over the machine's end of the cluster's link."""
     inner = urlsplit(object_store.store.address.endpoint)
-    host = str(urlsplit(access.server).hostname).rpartition(".")[0] + ".1"
+    host = kubernetes_manager.near_end(access)
     assert inner.hostname is not None
     assert inner.port is not None
     relay = await Relay.open(host, 0, (inner.hostname, inner.port))

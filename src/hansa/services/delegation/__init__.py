@@ -1,7 +1,8 @@
 """How does a job get to another cluster, once, and how do we know what became of it?
 
 `policies` rank members (pure), `probing` knows how they are, `handover` gives a job away, `following` watches it,
-`receiving` is the other end. `ledger` says what is remembered, and how an epoch lets only one run publish its outputs.
+`receiving` is the other end, `data_stores` where the data is. `ledger` says what is remembered, and how an epoch lets
+only one run publish its outputs.
 """
 
 from hansa.services.delegation.ledger import (
@@ -21,7 +22,7 @@ from hansa.services.delegation.ledger import (
 from hansa.services.delegation.policies import Candidate, Ranking, rank
 from hansa.services.delegation.probing import Prober
 
-# handover, following and receiving act on the whole room, which itself names this package: import them by name
+# the others act on the whole room, which itself names this package: import them by name
 __all__ = [
     "AT_HOME",
     "CALLED_OFF",

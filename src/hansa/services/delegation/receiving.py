@@ -11,15 +11,14 @@ import structlog
 
 from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
-from hansa.kernel.errors import HansaError
 from hansa.services import duty, replicas, validation
+from hansa.services.delegation import data_stores
 from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, GIVEN_BACK, LOST, Delegation, Parcel, Receipt
 from hansa.services.job import Job
-from hansa.services.peers import AwayJob, Credentials, PeerRefused, PeerUnreachable
+from hansa.services.peers import AwayJob, PeerRefused, PeerUnreachable
 from hansa.services.ports import Record, Waiting
 from hansa.services.room import Room
-from hansa.services.service import ORIGIN_CLUSTER, Service
-from hansa.storage import Keys, StoreAddress
+from hansa.services.service import Service
 
 _log = structlog.get_logger("hansa.delegation")
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -41,12 +40,6 @@ class NeverFits(errors.Conflict):
     """The job is too large for this cluster, and there is nobody it could be passed on to."""
 
     code = "delegation.never-fits"
-
-
-class OriginUnreachable(errors.Conflict):
-    """The job's inputs and outputs live in a store that cannot be reached from here."""
-
-    code = "delegation.origin-unreachable"
 
 
 class NoSuchDelegation(errors.NotFound):
@@ -71,7 +64,7 @@ async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, ho
         raise NeverFits(f"{room.cluster_id} can never run it: {never}")
     named = service.clusters.get(parcel.origin)
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
-    store = await origin_store(room, service, parcel)
+    store = await data_stores.of_parcel(room, service, parcel)
     return Receipt(
         parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
     )
@@ -84,76 +77,6 @@ def _require_same(room: Room, caller: Caller, service: Service, job: Job) -> Non
     never_came = (receipt is None or receipt.ours) and job.reason not in LOST  # which take its receipt along
     if job.service != service.name or theirs or never_came:
         raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
-
-
-async def home_store(room: Room, service: Service, authorization: str) -> dict[str, str]:
-    """Keys of the store where the federation of a worker keeps its data, for a job that was submitted to the worker
-    itself: with the caller's token, else with what this cluster has for the origin. Our own store needs none."""
-    home = service.annotations.get(ORIGIN_CLUSTER, "")
-    default = service.storage_providers.get("minio", {}).get("default", {})
-    if home in ("", room.cluster_id) or default.get("endpoint") in (None, "", room.store.address.endpoint):
-        return {}
-    scheme, _, token = authorization.partition(" ")
-    known = [Credentials(authorization)] if scheme.lower() == "bearer" and token != service.token else []
-    known += await room.keyring.credentials(service, home)
-    if not known:
-        raise OriginUnreachable(
-            f"the data of service {service.name} is at {home}, and {room.cluster_id} has no credentials for it",
-            hint=f"sign in with a token of your own, or submit the job at {home}",
-        )
-    named = service.clusters.get(home)
-    try:
-        peer = room.peers.find(home, named.endpoint if named else "")
-        address, keys = await replicas.as_somebody(known, peer.storage_keys)
-    except HansaError as error:
-        raise OriginUnreachable(
-            f"the store of {home} cannot be used from {room.cluster_id}: {error.message}",
-            hint="its manager and its object store must be reachable from here",
-        ) from error
-    return await _reached(room, home, address, keys)
-
-
-async def origin_store(room: Room, service: Service, parcel: Parcel) -> dict[str, str]:
-    """Keys of the store where the federation keeps its data: with the user's own token from the origin's
-    configuration, else with the permit from whoever handed us the job. Our own store needs none."""
-    default = service.storage_providers.get("minio", {}).get("default", {})
-    if default.get("endpoint") == room.store.address.endpoint:
-        return {}
-    home = service.annotations.get(ORIGIN_CLUSTER, parcel.origin)
-    try:
-        scheme, _, token = parcel.authorization.partition(" ")
-        if scheme.lower() == "bearer" and token != service.token:
-            named = service.clusters.get(home)
-            peer = room.peers.find(home, named.endpoint if named else "")
-            address, keys = await peer.storage_keys(Credentials(parcel.authorization))
-        else:
-            named = service.clusters.get(parcel.origin)
-            peer = room.peers.find(parcel.origin, named.endpoint if named else "")
-            address, keys = await peer.origin_storage(parcel.job, parcel.permit)
-    except HansaError as error:
-        raise OriginUnreachable(
-            f"the store of {home} cannot be used from {room.cluster_id}: {error.message}",
-            hint="its manager and its object store must be reachable from here",
-        ) from error
-    return await _reached(room, home, address, keys)
-
-
-async def _reached(room: Room, home: str, address: StoreAddress, keys: Keys) -> dict[str, str]:
-    store = {
-        "endpoint": address.endpoint,
-        "region": address.region,
-        "verify": str(address.verify).lower(),
-        "access_key": keys.access_key,
-        "secret_key": keys.secret_key,
-    }
-    try:
-        await room.check_store(store)
-    except HansaError as error:
-        raise OriginUnreachable(
-            f"the object store of {home} cannot be reached from {room.cluster_id}: {error.message}",
-            hint="set storage.public_endpoint of the origin to an address its members can reach",
-        ) from error
-    return store
 
 
 def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
@@ -277,11 +200,4 @@ async def storage(room: Room, job: str, permit: str) -> dict[str, str]:
         if found is None:
             raise NoSuchDelegation(f"job {job} is gone")
         service, owner = found.service, found.owner
-    address, keys = room.store.address, await room.store_keys(service, owner)
-    return {
-        "endpoint": address.endpoint,
-        "region": address.region,
-        "verify": str(address.verify).lower(),
-        "access_key": keys.access_key,
-        "secret_key": keys.secret_key,
-    }
+    return room.store.address.with_keys(await room.store_keys(service, owner))
