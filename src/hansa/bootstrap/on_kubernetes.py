@@ -102,7 +102,7 @@ class OnKubernetes:
         engine = self._engine(ground, board)
         bucket = f"hansa-{cluster}-jobs"
         logs = kubernetes.KubernetesLogs(api.client, board, store, bucket, given.jobs.log_limit)
-        exposed = kubernetes.KubernetesExposedHost(engine)
+        exposed = kubernetes.KubernetesExposedHost(engine, kubernetes.Routes(**asked.route.model_dump()))
         parts.push_async_callback(exposed.close)
         sync = kubernetes.KubernetesSyncHost(engine, idle=asked.idle)
         parts.push_async_callback(sync.close)

@@ -1,9 +1,9 @@
 """Settings of a manager whose services and jobs run in Kubernetes."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 _NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 
@@ -23,6 +23,28 @@ class Toleration(_Group):
     """What the mark says."""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
     """What is not minded; empty means all."""
+
+
+class RouteSettings(_Group):
+    kind: Literal["none", "ingress", "gateway"] = "none"
+    """How callers reach exposed services that ask nobody to sign in, beside the manager's own door: by an Ingress, or
+    by an HTTPRoute of the Gateway API."""
+    domain: str = Field("", pattern=r"^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    """Each gets the name <service>.<domain>; let *.<domain> lead to the cluster."""
+    ingress_class: str = ""
+    """Which controller makes them; empty is the cluster's default."""
+    gateway: str = ""
+    """The Gateway, as namespace/name."""
+    tls: bool = False
+    """Whether callers use https, with a certificate for *.<domain> that the controller or the Gateway has."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.kind != "none" and not self.domain:
+            raise ValueError(f"kind {self.kind} needs a domain")
+        if self.kind == "gateway" and not self.gateway:
+            raise ValueError("kind gateway needs the name of a gateway")
+        return self
 
 
 class KubernetesSettings(_Group):
@@ -58,6 +80,8 @@ class KubernetesSettings(_Group):
     """Labels that a node must have for our pods."""
     tolerations: tuple[Toleration, ...] = ()
     """Marks of nodes that our pods do not mind."""
+    route: RouteSettings = RouteSettings()
+    """A way to exposed services that does not pass the manager."""
     pending_patience: float = Field(30.0, gt=0)
     """Seconds a job may wait for a node before it is given to a member that has room, where its service has any."""
     pull_patience: float = Field(300.0, gt=0)

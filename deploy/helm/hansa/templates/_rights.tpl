@@ -60,6 +60,18 @@
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [list, watch, create, patch, delete]
+# Exposed services scale between their bounds.
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [create, patch, delete]
+# A way to exposed services that does not pass the manager, with `kubernetes.route`.
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses]
+  verbs: [create, patch, delete]
+# The same with the Gateway API.
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [httproutes]
+  verbs: [create, patch, delete]
 {{- end -}}
 
 {{- define "hansa.rights.own" -}}

@@ -15,6 +15,7 @@ from hansa.drivers.kubernetes.claims import Claims
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
+from hansa.drivers.kubernetes.exposed_beside import Routes
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
@@ -42,6 +43,7 @@ __all__ = [
     "KubernetesNodes",
     "KubernetesSyncHost",
     "Namespaces",
+    "Routes",
     "ServiceMaps",
     "Shape",
     "WorkLease",

@@ -8,16 +8,21 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import structlog
 from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from lightkube.resources.core_v1 import Secret, Service
 
 from hansa import services
-from hansa.drivers.kubernetes import exposed_manifest, exposed_standing, labels, pod_status
+from hansa.drivers.kubernetes import exposed_beside, exposed_manifest, exposed_standing, labels, pod_status
 from hansa.drivers.kubernetes.engine import Engine
+from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.drivers.kubernetes.log_tails import LogTails
 from hansa.kernel import errors
 
+_log = structlog.get_logger("hansa.kubernetes")
 _CONNECT_WITHIN = 5.0
 _SECRETS_KEPT = 2  # definitions: pods of the former one may still have to be started again
 
@@ -39,8 +44,9 @@ class _Wanted:
 
 
 class KubernetesExposedHost:
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, routes: exposed_beside.Routes | None = None) -> None:
         self._engine = engine
+        self._routes = routes or exposed_beside.Routes()
         self._api = engine.api
         self._board = engine.board
         self._tails = LogTails(engine.api.client)
@@ -60,9 +66,10 @@ class KubernetesExposedHost:
         await self._engine.ensure_namespace(namespace)
         for secret in exposed_manifest.secrets(order, namespace, self._engine.shape):
             await self._api.create(secret)
-        await self._put(wanted)
-        await self._api.apply(exposed_manifest.service(order, namespace, self._engine.shape))
+        deployment = await self._put(wanted)
+        service = await self._api.apply(exposed_manifest.service(order, namespace, self._engine.shape))
         self._wanted[name] = wanted
+        await self._beside(order, deployment, service)
         await self._clear(name, namespace, keep=_SECRETS_KEPT)
         for pod in self._board.pods_of(name):
             self._tails.look(name, pod)
@@ -94,6 +101,9 @@ class KubernetesExposedHost:
         judged = exposed_standing.judged(wanted.running, exposed_manifest.count(wanted.order), seen, found)
         if judged.state != wanted.shown:
             wanted.shown, wanted.since = judged.state, time.time()
+        if judged.state == "ready" and not judged.reason and (host := exposed_beside.host(wanted.order, self._routes)):
+            scheme = "https" if self._routes.tls else "http"
+            judged = replace(judged, reason=f"callers reach it at {scheme}://{host}/")
         return replace(judged, since=wanted.since)
 
     def log(self, name: str, tail: int) -> Sequence[services.LogLine]:
@@ -116,12 +126,47 @@ class KubernetesExposedHost:
             hint="the manager has to reach the network of pods: run it in the cluster, or give it a route",
         )
 
-    async def _put(self, wanted: _Wanted) -> None:
-        await self._api.apply(
+    async def _put(self, wanted: _Wanted) -> Any:
+        return await self._api.apply(
             exposed_manifest.deployment(
-                wanted.order, wanted.namespace, self._engine.shape, running=wanted.running, restarted=wanted.restarted
+                wanted.order,
+                wanted.namespace,
+                self._engine.shape,
+                replicas=self._replicas(wanted),
+                restarted=wanted.restarted,
             )
         )
+
+    def _replicas(self, wanted: _Wanted) -> int:
+        """What is scaled keeps what it was scaled to, within its bounds."""
+        if not wanted.running:
+            return 0
+        least = exposed_manifest.count(wanted.order)
+        if not exposed_beside.scales(wanted.order):
+            return least
+        seen = self._board.deployment(wanted.namespace, exposed_manifest.name_of(wanted.order.service.name))
+        now = (seen.spec.replicas or 0) if seen is not None else 0
+        return min(max(now, least), wanted.order.service.expose.max_scale)
+
+    async def _beside(self, order: services.RunOrder, deployment: Any, service: Any) -> None:
+        """Without these it runs all the same: who may not make them is told so, and no more."""
+        shape, routes = self._engine.shape, self._routes
+        try:
+            if exposed_beside.scales(order):
+                await self._api.apply(exposed_beside.scaler(order, shape, deployment))
+            else:
+                await self._api.delete(HorizontalPodAutoscaler, deployment.metadata.name, service.metadata.namespace)
+            if exposed_beside.host(order, routes):
+                await self._api.apply(exposed_beside.route(order, shape, routes, service))
+            elif routes.kind != "none":
+                await self._api.delete(routes.resource, service.metadata.name, service.metadata.namespace)
+        except (ApiRefused, ApiUnreachable) as error:  # a kind that is not known is not found, and so "away"
+            _log.warning(
+                "an exposed service lacks its route or its scaling",
+                service=order.service.name,
+                error=error.message,
+                hint=error.hint,
+            )
 
     async def _clear(self, name: str, namespace: str, *, keep: int) -> None:
         """Secrets of former definitions."""

@@ -44,14 +44,14 @@ def digest(order: services.RunOrder, shape: Shape) -> str:
 def secrets(order: services.RunOrder, namespace: str, shape: Shape) -> list[Secret]:
     variables = environment.service_variables(order, PLACES, shape.node)
     data = {"env": {name: text.encode() for name, text in variables.items()}, "config": pods.config(order)}
-    marked = _marks(order, shape)
+    marked = marks(order, shape)
     return [pods.secret(_secret(order, shape, kind), namespace, marked, body) for kind, body in data.items()]
 
 
 def deployment(
-    order: services.RunOrder, namespace: str, shape: Shape, *, running: bool, restarted: str = ""
+    order: services.RunOrder, namespace: str, shape: Shape, *, replicas: int, restarted: str = ""
 ) -> Deployment:
-    marked = _marks(order, shape)
+    marked = marks(order, shape)
     selected = {name: marked[name] for name in (labels.EXPOSED, labels.CLUSTER)}
     made = Deployment.from_dict(
         {
@@ -59,7 +59,7 @@ def deployment(
             "kind": "Deployment",
             "metadata": {"name": name_of(order.service.name), "namespace": namespace, "labels": marked},
             "spec": {
-                "replicas": count(order) if running else 0,
+                "replicas": replicas,
                 "revisionHistoryLimit": 1,
                 "selector": {"matchLabels": selected},
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
@@ -75,7 +75,7 @@ def deployment(
 
 def service(order: services.RunOrder, namespace: str, shape: Shape) -> Service:
     """Where other pods of the cluster find it."""
-    marked, port = _marks(order, shape), order.service.expose.port
+    marked, port = marks(order, shape), order.service.expose.port
     made = Service.from_dict(
         {
             "apiVersion": "v1",
@@ -90,7 +90,7 @@ def service(order: services.RunOrder, namespace: str, shape: Shape) -> Service:
     return cast(Service, made)
 
 
-def _marks(order: services.RunOrder, shape: Shape) -> dict[str, str]:
+def marks(order: services.RunOrder, shape: Shape) -> dict[str, str]:
     return pods.marks(order, shape, **{labels.EXPOSED: order.service.name})
 
 

@@ -1,0 +1,123 @@
+"""A way past the manager, and somebody who scales: made where they are asked for, and gone with their service."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
+from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
+from lightkube.resources.networking_v1 import Ingress
+
+from contracts import orders
+from hansa.drivers.kubernetes.board import Board
+from hansa.drivers.kubernetes.connection import Connection
+from hansa.drivers.kubernetes.engine import Engine
+from hansa.drivers.kubernetes.errors import ApiUnreachable
+from hansa.drivers.kubernetes.exposed_beside import HTTP_ROUTE, Routes
+from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
+from hansa.drivers.kubernetes.pods import Shape
+from hansa.services import RunOrder
+from hansa.services.service import Expose
+from real.kubernetes.cluster import KubernetesCluster
+
+SECONDS = 60.0
+
+
+def exposed(**expose: Any) -> RunOrder:
+    return orders.order("serve", name="page", expose=Expose(api_port=(8080,), **expose))
+
+
+@pytest.fixture
+async def engine(kubernetes_api: KubernetesCluster) -> AsyncIterator[Engine]:
+    api = Connection.open(kubernetes_api.access.kubeconfig)
+    cluster = f"c-{secrets.token_hex(4)}"
+    board = Board(api.client, cluster)
+    board.start()
+
+    async def no_keys(_order: RunOrder) -> Mapping[str, str]:
+        return {}
+
+    shape = Shape(cluster=cluster, stager_image="localhost/hansa:1")
+    yield Engine(api=api, board=board, shape=shape, default_namespace=f"svc-{cluster[2:]}", store_of=no_keys)
+    await board.close()
+    await api.close()
+
+
+async def until(engine: Engine, kind: Any, there: bool) -> None:
+    async with asyncio.timeout(SECONDS):
+        while bool(await engine.api.list(kind, engine.default_namespace)) != there:
+            await asyncio.sleep(0.1)  # Kubernetes takes away what belonged to something that is gone, when it likes
+
+
+async def test_an_ingress_for_what_anybody_may_call(engine: Engine) -> None:
+    host = KubernetesExposedHost(engine, Routes(kind="ingress", domain="sea.example", ingress_class="nginx", tls=True))
+    await host.apply(exposed(), running=True)
+    (made,) = await engine.api.list(Ingress, engine.default_namespace)
+    assert made.spec.ingressClassName == "nginx"
+    assert made.spec.tls[0].hosts == ["page.sea.example"]
+    (rule,) = made.spec.rules
+    assert (rule.host, rule.http.paths[0].backend.service.name) == ("page.sea.example", "page-svc")
+    assert rule.http.paths[0].backend.service.port.number == 8080
+    await host.apply(exposed(set_auth=True), running=True)  # now the manager has to look who comes
+    assert await engine.api.list(Ingress, engine.default_namespace) == []
+    await host.apply(exposed(), running=True)
+    await host.remove("page")
+    await until(engine, Ingress, there=False)
+    await host.close()
+
+
+async def test_a_route_of_the_gateway_api(engine: Engine) -> None:
+    """Its kind is not one of Kubernetes' own: where it is not known the service runs without."""
+    host = KubernetesExposedHost(engine, Routes(kind="gateway", domain="sea.example", gateway="edge/harbour"))
+    await host.apply(exposed(), running=True)
+    await _defined(engine)
+    await host.apply(exposed(), running=True)
+    (made,) = await engine.api.list(HTTP_ROUTE, engine.default_namespace)
+    assert made.spec["hostnames"] == ["page.sea.example"]
+    assert made.spec["parentRefs"] == [{"name": "harbour", "namespace": "edge"}]
+    assert made.spec["rules"] == [{"backendRefs": [{"name": "page-svc", "port": 8080}]}]
+    await host.remove("page")
+    await host.close()
+
+
+async def test_it_is_scaled_between_its_bounds(engine: Engine) -> None:
+    host = KubernetesExposedHost(engine)
+    await host.apply(exposed(min_scale=2, max_scale=5, cpu_threshold=60), running=True)
+    (made,) = await engine.api.list(HorizontalPodAutoscaler, engine.default_namespace)
+    assert (made.spec.minReplicas, made.spec.maxReplicas) == (2, 5)
+    assert made.spec.metrics[0].resource.target.averageUtilization == 60
+    await host.apply(exposed(min_scale=2, max_scale=2), running=True)
+    assert await engine.api.list(HorizontalPodAutoscaler, engine.default_namespace) == []
+    await host.apply(exposed(min_scale=1, max_scale=3), running=True)
+    await host.remove("page")
+    await until(engine, HorizontalPodAutoscaler, there=False)
+    await host.close()
+
+
+async def _defined(engine: Engine) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    definition: Any = CustomResourceDefinition.from_dict(
+        {
+            "metadata": {
+                "name": "httproutes.gateway.networking.k8s.io",
+                "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+            },
+            "spec": {
+                "group": "gateway.networking.k8s.io",
+                "scope": "Namespaced",
+                "names": {"plural": "httproutes", "singular": "httproute", "kind": "HTTPRoute"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+            },
+        }
+    )
+    await engine.api.create(definition)
+    async with asyncio.timeout(SECONDS):
+        while True:
+            try:
+                await engine.api.list(HTTP_ROUTE, "default")
+            except ApiUnreachable:  # it is served a moment after it was defined
+                await asyncio.sleep(0.1)
+            else:
+                return
