@@ -77,6 +77,7 @@ def test_the_admin_finds_the_document_true(own: Manager, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.timeout(LIMIT + 60)
 def test_the_admin_changes_what_only_the_admin_may(own: Manager, tmp_path: Path) -> None:
     admins_own = ("--include-path-regex", "/system/(config|quotas|logs$)")
@@ -87,6 +88,7 @@ def test_the_admin_changes_what_only_the_admin_may(own: Manager, tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.timeout(LIMIT + 60)
 def test_nobody_gets_in(own: Manager, tmp_path: Path) -> None:
     run(own, tmp_path, phases="examples,fuzzing", examples=1)
