@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import ROOT, api, deciding, federation, hub, standby, starts
+from bench import ROOT, api, deciding, federation, hub, kubernetes, standby, starts
 from bench.figures import FULL, QUICK, TINY, Part, Sizes, as_page, as_text, load, machine
 
 SUITES: Mapping[str, Callable[[Sizes], Part]] = {
@@ -16,6 +16,7 @@ SUITES: Mapping[str, Callable[[Sizes], Part]] = {
     "delegated-jobs": federation.delegated,
     "hub": hub.hub,
     "standby": standby.standby,
+    "kubernetes": kubernetes.on_kubernetes,
 }
 _SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
 _PAGE = ROOT / "docs" / "benchmarks.md"

@@ -33,6 +33,12 @@ class Sizes:
     """Seconds it is listened to at each."""
     follow: tuple[float, ...]
     """Seconds between two files of a standby: the hub is lost once with each."""
+    kubernetes_jobs: int
+    """One at a time in Kubernetes."""
+    burst: int
+    """Jobs at once in Kubernetes."""
+    finished: int
+    """Jobs that a manager remembers."""
 
 
 FULL = Sizes(
@@ -46,6 +52,9 @@ FULL = Sizes(
     heartbeat=10,
     steady=30,
     follow=(1, 5, 30),
+    kubernetes_jobs=20,
+    burst=200,
+    finished=5000,
 )
 QUICK = Sizes(
     services=200,
@@ -58,6 +67,9 @@ QUICK = Sizes(
     heartbeat=2,
     steady=4,
     follow=(1, 5),
+    kubernetes_jobs=5,
+    burst=20,
+    finished=500,
 )
 TINY = Sizes(
     services=5,
@@ -70,6 +82,9 @@ TINY = Sizes(
     heartbeat=0.5,
     steady=1,
     follow=(1,),
+    kubernetes_jobs=1,
+    burst=3,
+    finished=60,
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from real import parts
+from real.kubernetes import fixtures
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,10 +30,25 @@ def test_a_standby_that_takes_over_is_measured() -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(240)
+def test_jobs_in_kubernetes_are_measured() -> None:
+    fixtures.require(full=True)
+    said = bench("--only", "kubernetes")
+    for promised in (
+        "one job, against a plain Job",
+        "3 jobs at once, against plain Jobs",
+        "calls to the API server for a job",
+        "memory with 60 ended jobs",
+        "a page of 50 jobs",
+    ):
+        assert promised in said
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(240)
 def test_every_other_suite_reports_its_figures(tmp_path: Path) -> None:
     parts.require("bubblewrap")
     page = tmp_path / "benchmarks.md"
-    said = bench("--without", "standby", "--write", str(page))
+    said = bench("--without", "standby", "--without", "kubernetes", "--write", str(page))
     for promised in (
         "load average",
         "one service, against a no-op",
