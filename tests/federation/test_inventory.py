@@ -1,5 +1,6 @@
 """Is the inventory what a fresh count of all clusters would say, whatever happened to them before?"""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -204,3 +205,31 @@ def test_a_record_written_anew_keeps_what_was_said() -> None:
     registry.put(replace(record("lubeck"), state="unreachable", version=2))
     assert (read(found).clusters[0].state, read(found).total.cpu) == ("unreachable", 5)
     assert found.cpu_by_state() == {"unreachable": 5}
+
+
+async def test_much_is_prepared_while_others_have_their_turn() -> None:
+    """After a while without readers every cluster has said something new."""
+    registry = filled(*(record(f"cluster-{number:04}", region="eu") for number in range(1000)))
+    found = Inventory(registry)
+    for number in range(1000):
+        registry.hear(sighting(f"cluster-{number:04}", 1, totals={"cpu": number}))
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            if turns == 2:  # what changes meanwhile is told as well
+                registry.hear(sighting("cluster-0000", 2, totals={"cpu": 7000}))
+                registry.drop("cluster-0001")
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    await asyncio.gather(found.prepare(), found.prepare())
+    beside.cancel()
+    assert turns >= 2
+    answer = read(found)
+    assert {one.id: one.totals.cpu for one in answer.clusters} == {
+        f"cluster-{number:04}": 7000 if number == 0 else number for number in range(1000) if number != 1
+    }
+    assert counted(answer) == (answer.total, dict(answer.regions))

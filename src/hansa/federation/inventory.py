@@ -5,6 +5,7 @@ changes with each heartbeat and is set in between. Sums follow every change, so 
 to answer one question. Only clusters that belong (not pending ones, nor those that left) count in them.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
@@ -23,6 +24,7 @@ from hansa.messages.members import Node, Totals
 
 EVERYTHING = Selector()
 _NODES = msgspec.json.Decoder(list[Node])
+_AT_ONCE = 250  # pieces made before others get their turn
 _RESOURCES = ("cpu", "memory", "disk", "gpu")
 
 
@@ -89,6 +91,7 @@ class Inventory:
         self._registry = registry
         self._entries: dict[str, _Entry] = {}
         self._in_order: list[_Entry] | None = None
+        self._unmade: set[str] = set()  # who said something new since its part was made
         self._sum = RunningSum()
         self._regions: dict[str, RunningSum] = {}
         self._states: dict[str, RunningSum] = {}
@@ -102,20 +105,34 @@ class Inventory:
         if entry is not None:
             if entry.is_current(known):
                 return
+            self._unmade.add(cluster)
             if known is not None and known.record is entry.record:
                 self._report(entry, known)
                 return
             self._uncount(entry)
         if known is None:
             self._entries.pop(cluster, None)
+            self._unmade.discard(cluster)
             self._in_order = None
             return
         if entry is None:
             entry = self._entries[cluster] = _Entry(known)
             self._in_order = None
+            self._unmade.add(cluster)
         else:
             entry.update(known)
         self._count(entry)
+
+    async def prepare(self) -> None:
+        """To be awaited before `answer`, which then has less to make at once: where nobody has asked for a while, all
+        clusters have said something new. Whoever asks meanwhile helps."""
+        for number in range(1, len(self._unmade) + 1):
+            if not self._unmade:
+                return
+            if (entry := self._entries.get(self._unmade.pop())) is not None:
+                _part(entry)
+            if not number % _AT_ONCE:
+                await asyncio.sleep(0)
 
     def listing(self, age: float, selector: Selector = EVERYTHING) -> bytes:
         """`messages.inventory.Clusters`, as JSON."""

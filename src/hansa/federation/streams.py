@@ -96,6 +96,7 @@ class Streams:
         clock = asyncio.get_running_loop().time
         self._readers += 1
         try:
+            await self._inventory.prepare()
             self._make_events()
             reader = _Reader(selector, self._number_of(last_id))
             spoke = clock()

@@ -34,6 +34,7 @@ async def whole(hub: HubDep, caller: CallerDep, asked: Annotated[ChosenInventory
     def made() -> bytes:
         return hub.inventory.answer(hub.clock.now(), hub.age, selector, nodes=asked.nodes)
 
+    await hub.inventory.prepare()
     return JsonAnswer(made() if asked.selector else hub.answer_about_all(f"inventory {asked.nodes}", made))
 
 
