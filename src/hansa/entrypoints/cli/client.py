@@ -67,12 +67,12 @@ class Manager:
         self.name = name or url
         self.basic = basic  # signed in as the admin, whom `/job` and `/run` do not accept
         self.verify = verify
-        self.connect_to = connect_to  # instead of the host of `url`, and of its store's
+        self.connect_to = connect_to  # instead of the host in `url`
         self._http = httpx.Client(
             base_url=url,
             auth=auth,
             verify=verify,
-            transport=detours.transport(connect_to, verify=verify),
+            mounts=detours.mounts(url, connect_to, verify=verify),
             timeout=limits(PATIENCE),
             headers={"User-Agent": f"hansa/{__version__}", "Accept": "application/json, */*"},
         )

@@ -8,7 +8,8 @@ import httpx
 
 
 class Detour(httpx.HTTPTransport):
-    """Connects to `host` whatever host a request is for; its port, its `Host` and the certificate's name stay."""
+    """Connects to `host` whatever host a request is for; port, `Host` and the name that the certificate has to have
+    stay."""
 
     def __init__(self, host: str, *, verify: bool) -> None:
         super().__init__(verify=verify)
@@ -25,6 +26,7 @@ class Detour(httpx.HTTPTransport):
         return super().handle_request(detoured)
 
 
-def transport(connect_to: str, *, verify: bool) -> httpx.HTTPTransport | None:
-    """None: the usual one, by way of this machine's proxies."""
-    return Detour(connect_to, verify=verify) if connect_to else None
+def mounts(url: str, connect_to: str, *, verify: bool) -> dict[str, httpx.HTTPTransport]:
+    """For a client's `mounts`. Only the host of `url` is found elsewhere: a store of its own, such as S3, is where it
+    says."""
+    return {f"all://{httpx.URL(url).host}": Detour(connect_to, verify=verify)} if connect_to else {}

@@ -115,8 +115,8 @@ def _headers(link: dict[str, Any]) -> dict[str, str]:
 
 def _storage(manager: Manager) -> httpx.Client:
     # A client of its own: the manager's credentials are not for the storage.
-    way = detours.transport(manager.connect_to, verify=manager.verify)
-    return httpx.Client(verify=manager.verify, timeout=limits(_STALLED), transport=way)
+    ways = detours.mounts(manager.url, manager.connect_to, verify=manager.verify)
+    return httpx.Client(verify=manager.verify, timeout=limits(_STALLED), mounts=ways)
 
 
 def _pieces(file: IO[bytes], bar: Bar) -> Iterator[bytes]:

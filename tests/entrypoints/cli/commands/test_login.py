@@ -70,16 +70,19 @@ def test_plain_http_to_another_machine_warns(hansa: Hansa) -> None:
 
 def test_a_cluster_is_reached_elsewhere_under_its_own_name(server: SmallServer, hansa: Hansa, tmp_path: Path) -> None:
     port = server.url.rpartition(":")[2]
-    address, store = f"http://hansa.lubeck.invalid:{port}", f"http://store.lubeck.invalid:{port}"
+    name = f"hansa.lubeck.invalid:{port}"
+    address = f"http://{name}"
     server.on("GET /system/info", {"version": "4.1"})
-    server.on("POST /system/buckets/in/presign", {"url": f"{store}/in/a?signed=yes", "method": "GET"})
+    server.on("POST /system/buckets/in/presign", {"url": f"{address}/in/a?signed=yes", "method": "GET"})
     server.on("GET /in/a", b"ahoy")
     ran = hansa("login", address, "-c", "lubeck", "--token", "jwt", "--connect-to", "127.0.0.1")
     assert (ran.code, ran.out, ran.err) == (0, f"signed in to lubeck ({address}), token\n", "")
     assert hansa("bucket", "get", "in/a", str(tmp_path / "a")).code == 0
     assert (tmp_path / "a").read_bytes() == b"ahoy"
-    hosts = [f"{name}.lubeck.invalid:{port}" for name in ("hansa", "hansa", "store")]
-    assert [seen.headers["host"] for seen in server.seen] == hosts
+    assert [seen.headers["host"] for seen in server.seen] == [name, name, name]
+    # A store with an address of its own is where that says: nowhere, in this case.
+    server.on("POST /system/buckets/out/presign", {"url": f"http://s3.invalid:{port}/out/a", "method": "GET"})
+    assert hansa("bucket", "get", "out/a", str(tmp_path / "b")).code == 6
     assert hansa("login", address, "--hub", "--connect-to", "127.0.0.1").code == 2
 
 

@@ -48,7 +48,7 @@ def login(
         typer.Option(
             "--connect-to",
             metavar="HOST",
-            help="Connect to HOST instead of the one in URL, and in links to the cluster's store; ports stay.",
+            help="Connect to HOST instead of the one in URL, also for a store at that address; ports stay.",
         ),
     ] = "",
     insecure: Annotated[bool, typer.Option("--insecure", help="Accept any certificate.")] = False,
