@@ -14,9 +14,9 @@ CHART = ROOT / "deploy" / "helm" / "hansa"
 NAMESPACE = "harbour"
 
 
-def rendered(helm: Helm, values: Mapping[str, Any], name: str = "hansa") -> list[dict[str, Any]]:
+def rendered(helm: Helm, values: Mapping[str, Any], namespace: str = NAMESPACE) -> list[dict[str, Any]]:
     """All objects, as they would be sent to a cluster."""
-    told = helm.run("template", name, str(CHART), "--namespace", NAMESPACE, values=values, check=True)
+    told = helm.run("template", "hansa", str(CHART), "--namespace", namespace, values=values, check=True)
     return [one for one in yaml.safe_load_all(told.stdout) if one]
 
 

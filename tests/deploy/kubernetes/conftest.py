@@ -8,6 +8,9 @@ from deploy.kubernetes import installation
 from deploy.kubernetes.installation import Installation
 from real.kubernetes.access import Access
 from real.kubernetes.helm_client import Helm
+from real.object_store import object_store_server
+
+__all__ = ["object_store_server"]
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import contextlib
+import json
 import secrets
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +29,7 @@ from lightkube.resources.rbac_authorization_v1 import ClusterRole, ClusterRoleBi
 from lightkube.types import PatchType
 
 from deploy import chart
-from real.kubernetes import hansa_image, kubernetes_manager
+from real.kubernetes import build, hansa_image, kubernetes_manager
 from real.kubernetes.access import Access
 from real.kubernetes.helm_client import Helm
 
@@ -51,6 +53,14 @@ def bring_images(access: Access) -> None:
     kubernetes_manager.bring_images(access)
     access.import_image(hansa_image.server_archive())
     kubernetes_manager.reach_pods(access)
+
+
+def kubectl(access: Access, *words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+    """What it did; `given` is its standard input."""
+    programs = build.found()
+    assert programs is not None
+    command = [str(programs / "kubectl"), "--kubeconfig", str(access.kubeconfig), *words]
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,15 @@ class Installation:
         assert found.spec is not None
         assert found.spec.clusterIP is not None
         return found.spec.clusterIP
+
+    async def lacks(self) -> list[str]:
+        """The rights that `hansa doctor` misses, asked from within its pod."""
+        name = (await self.pod()).metadata.name
+        asked = ("exec", name, "--container", "hansa", "--", "python3", "-m", "hansa", "doctor", "--json")
+        done = await asyncio.to_thread(kubectl, self.access, "--namespace", self.namespace, *asked)
+        found = [one for one in json.loads(done.stdout) if one["name"].startswith("right")]
+        assert found, done.stderr
+        return [f"{one['name']}: {one['detail']}" for one in found if not one["ok"]]
 
     async def left(self) -> set[tuple[str, str]]:
         """What is there of it, by kind and name, without what Kubernetes makes and removes by itself."""

@@ -48,5 +48,7 @@ async def test_what_a_hub_knows_outlives_upgrades_and_the_release(release: Insta
 async def test_without_a_volume_nothing_is_left(release: Installation) -> None:
     await release.upgrade({"role": "hub", "persistence": {"enabled": False, "keep": False}})
     assert await tokens(release) == []
+    known = release.helm.run("get", "values", release.name, "--namespace", release.namespace, "--all", check=True)
+    assert await release.password() not in known.stdout  # made by the chart, and in the Secret alone
     await release.uninstall()
     assert await release.left() == set()

@@ -92,6 +92,7 @@ async def test_a_manager_runs_services_and_keeps_them(
     first = await release.pod()
     with await release.door(8080) as door:
         assert door.get("/ready").json() == {"ready": True, "missing": []}
+    assert await release.lacks() == []
 
     # There are no names in this cluster: pods find the store by its Service's address, which is known only now.
     values |= {"storage": {"publicEndpoint": f"http://{await release.address()}:8333"}}
@@ -126,6 +127,7 @@ async def test_a_manager_of_one_namespace_needs_no_right_beyond(release: Install
         values["settings"] |= {"jobs": {"cpu": "2", "memory": "1Gi"}}
         await release.upgrade(values)
         assert not [kind for kind, _ in await release.left() if kind.startswith("Cluster")]
+        assert await release.lacks() == []
         values |= {"storage": {"publicEndpoint": f"http://{await release.address()}:8333"}}
         await release.upgrade(values)
         with await release.door(8080) as door:
