@@ -2,6 +2,7 @@
 
     with full_cluster() as cluster:      # with a node that runs containers, in a bottle; needs root
         cluster.kill(Component.API)      # as a crash would; `again` starts it, `restart` does both
+        cluster.freeze(Component.ETCD)   # it hangs; `thaw`
         cluster.cut()                    # the link: silence, no refusal; `heal`
         cluster.restore()                # whatever was done to it before
     with api_cluster() as cluster:       # API, controllers and, if asked for, scheduler, on loopback; for every account
@@ -12,6 +13,7 @@ gone at the end, so a failure to start carries the last words of the component t
 
 import contextlib
 import enum
+import signal
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,6 +63,7 @@ class KubernetesCluster:
         self._processes = processes
         self._home = home
         self._wanted: list[Component] = []
+        self._frozen: set[Component] = set()
 
     def kill(self, component: Component) -> None:
         self._processes.kill(component, entered=self._home is not None)
@@ -73,6 +76,15 @@ class KubernetesCluster:
         self.kill(component)
         self.again(component)
         self.wait()
+
+    def freeze(self, component: Component) -> None:
+        """It keeps its connections and says nothing; `thaw`."""
+        self._frozen.add(component)
+        self._processes.signal(component, signal.SIGSTOP)
+
+    def thaw(self, component: Component) -> None:
+        self._processes.signal(component, signal.SIGCONT)
+        self._frozen.discard(component)
 
     def cut(self) -> None:
         """Open connections hear nothing any more; new ones find no way. Inside all goes on."""
@@ -90,6 +102,8 @@ class KubernetesCluster:
         for component in self._wanted:
             if not self._processes.runs(component):
                 self.again(component)
+        for component in list(self._frozen):
+            self.thaw(component)
         self.wait()
 
     def wait(self) -> None:

@@ -65,8 +65,14 @@ class Processes:
         if not entered:
             process.kill()
         elif (number := self._behind(process)) is not None:
-            _kill_child(number, process.pid, self._folder)
+            _signal_child(number, process.pid, self._folder, signal.SIGKILL)
         process.wait(_END_SECONDS)
+
+    def signal(self, name: str, what: signal.Signals) -> None:
+        """To what is behind the way into its namespaces."""
+        process = self._started[name].process
+        if (number := self._behind(process)) is not None:
+            _signal_child(number, process.pid, self._folder, what)
 
     def runs(self, name: str) -> bool:
         return name in self._started and self._started[name].process.poll() is None
@@ -113,7 +119,7 @@ class Processes:
         return None
 
 
-def _kill_child(number: int, parent: int, folder: Path) -> None:
+def _signal_child(number: int, parent: int, folder: Path, what: signal.Signals) -> None:
     """Only if it is what we mean: a child of that process, told to use that folder."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         handle = os.pidfd_open(number)
@@ -122,6 +128,6 @@ def _kill_child(number: int, parent: int, folder: Path) -> None:
             above = int((about / "stat").read_text().rpartition(")")[2].split()[1])
             if above != parent or str(folder).encode() not in (about / "cmdline").read_bytes():
                 raise RuntimeError(f"process {number} is not one of the cluster in {folder}")
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            signal.pidfd_send_signal(handle, what)
         finally:
             os.close(handle)

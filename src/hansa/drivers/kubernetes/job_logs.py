@@ -42,9 +42,13 @@ class KubernetesLogs:
         return "".join(line.partition(" ")[2] + "\n" for line in text.split("\n")[:-1])
 
     async def keep(self, name: str, text: str) -> None:
-        await self._store.create_bucket(self._bucket)
         body = text.encode(errors="replace")[: self._limit]
-        await self._store.put(self._bucket, _key(name), body if body.endswith(b"\n") or not body else body + b"\n")
+        whole = body if body.endswith(b"\n") or not body else body + b"\n"
+        try:
+            await self._store.put(self._bucket, _key(name), whole)
+        except NotFound:  # the first of all
+            await self._store.create_bucket(self._bucket)
+            await self._store.put(self._bucket, _key(name), whole)
 
     async def keep_last(self, name: str, wanted: str, level: str, text: str) -> None:
         """What the pod says, and our own word on it if the service's log level lets it through."""
@@ -59,7 +63,8 @@ class KubernetesLogs:
 
     async def _longest(self, name: str) -> str:
         """A pod that is being taken away may have lost what it said before."""
-        return max(await self._kept(name) or "", await self.live(name) or "", key=len)
+        kept, live = await asyncio.gather(self._kept(name), self.live(name))
+        return max(kept or "", live or "", key=len)
 
     async def remove(self, name: str) -> None:
         self._removed[name] = None

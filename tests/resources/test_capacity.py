@@ -1,0 +1,17 @@
+"""What can never run here, and what only has to wait."""
+
+from hansa.resources import Ledger, Needs
+
+
+def test_more_than_there_is_never_fits() -> None:
+    ledger = Ledger(1000, 2**30)
+    assert ledger.could_ever_hold(Needs(1000, 2**30)) == ""
+    assert ledger.could_ever_hold(Needs(1001, 1)) == "it needs 1001m cpu, this cluster has 1000m"
+    assert "bytes of memory" in ledger.could_ever_hold(Needs(1, 2**30 + 1))
+
+
+def test_where_what_there_is_comes_and_goes_one_waits_for_it() -> None:
+    ledger = Ledger(0, 0, largest=Needs(4000, 2**30))  # all nodes are away, or others fill them
+    assert ledger.could_ever_hold(Needs(4000, 2**30)) == ""
+    assert not ledger.hold("one", Needs(100, 1))
+    assert ledger.could_ever_hold(Needs(5000, 1)) == "it needs 5000m cpu, one node of this cluster gives at most 4000m"
