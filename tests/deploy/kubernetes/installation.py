@@ -129,6 +129,12 @@ class Installation:
         assert found, done.stderr
         return [f"{one['name']}: {one['detail']}" for one in found if not one["ok"]]
 
+    async def secrets(self, marks: Mapping[str, Any] | None = None) -> set[str]:
+        """By their names; those with such marks, or all."""
+        asked = dict(marks) if marks else None
+        found = [one async for one in self.api.list(Secret, namespace=self.namespace, labels=asked)]
+        return {str(one.metadata.name) for one in found if one.metadata}
+
     async def left(self) -> set[tuple[str, str]]:
         """What is there of it, by kind and name, without what Kubernetes makes and removes by itself."""
         found = set()

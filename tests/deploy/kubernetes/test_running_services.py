@@ -134,3 +134,4 @@ async def test_a_manager_of_one_namespace_needs_no_right_beyond(release: Install
             await asyncio.to_thread(use, door)
         await release.uninstall()
     assert await release.left() == set()
+    assert await release.secrets() == await release.secrets({"hansa/cluster": values["cluster"]["id"]})
