@@ -23,8 +23,16 @@ def judged(running: bool, wanted: int, deployment: Any | None, found: Sequence[A
         return _as("degraded" if missing else "ready", crashed or "an instance is not ready yet", active, missing)
     if crashed:
         return _as("failed", crashed, 0, missing)
-    reason = next((why for pod in found if (why := pod_status.waits(pod))), "it is starting")
-    return _as("pending", reason, 0, missing)
+    reason = next((why for pod in found if (why := pod_status.waits(pod))), "") or _refused(deployment)
+    return _as("pending", reason or "it is starting", 0, missing)
+
+
+def _refused(deployment: Any | None) -> str:
+    """Why Kubernetes makes no pod for it."""
+    for one in (deployment.status.conditions or ()) if deployment is not None and deployment.status is not None else ():
+        if one.type == "ReplicaFailure" and one.status == "True":
+            return f"Kubernetes makes no pod for it: {one.message or one.reason}"
+    return ""
 
 
 def _is_up_to_date(deployment: Any | None, wanted: int) -> bool:
