@@ -13,7 +13,10 @@ import pytest
 from real import parts
 
 # A real part whose fixtures many rooms use is listed here; one room's own stays in that room's conftest.
-pytest_plugins = ("real.postgres", "real.nursery", "real.manager", "real.hub", "real.kubernetes.fixtures")
+pytest_plugins = (
+    *("real.postgres", "real.nursery", "real.manager", "real.hub", "real.kubernetes.fixtures"),
+    "real.object_store",  # before any conftest imports it, or those who name it as a plugin fail
+)
 
 # How fast examples come says something of the machine, not of the code.
 hypothesis.settings.register_profile("hansa", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
