@@ -77,7 +77,14 @@ def _measured(manager: Manager, access: Access, sizes: Sizes) -> Part:
         f"log included; told by a watch). Then {sizes.burst} of each at once. Calls are the API server's own count, "
         "without what it counts while nothing happens; all components' calls are in it.",
         (
-            Figure("one job, against a plain Job", f"{ratio:.2f}x", "at most 1.15x", ratio <= 1.15),
+            Figure(
+                "one job, against a plain Job",
+                f"{ratio:.2f}x",
+                "at most 1.15x",
+                ratio <= 1.15,
+                "not quicker work, but an earlier word: Hansa reads the end from the pod, a plain Job is told by its "
+                "condition Complete",
+            ),
             Figure("one job", _times(alone["hansa"])),
             Figure("one plain Job", _times(alone["plain"])),
             Figure(
