@@ -5,7 +5,7 @@ A test asks for a fixture (`fixtures.py`): `kubernetes`, one full cluster that a
 
     preparation.py   is all at hand, and who makes what is missing? (`python -m real.kubernetes`, called by the set-up)
     build.py         the programs of Kubernetes, from `programs/go.mod`        debian.py   what Debian packages bring
-    helm_client.py   Helm, from `helm/go.mod`                                  coredns_server.py   names, from `coredns/`
+    helm_client.py   Helm, from `helm/go.mod`                                  coredns_server.py   names, by `coredns`
     images.py        container images, without an engine or a registry         oci.py      how such an archive looks
     credentials.py   who everybody is: certificates, tokens, kubeconfigs
     bottle.py        the namespaces and the link of a full cluster: `slots.py`, `control_groups.py`, `bottle.sh`
