@@ -8,7 +8,7 @@ from hansa.drivers.kubernetes import exposed_standing
 
 
 def shown(*conditions: dict[str, str]) -> Any:
-    spec = {"selector": {}, "template": {}}
+    spec: dict[str, Any] = {"selector": {}, "template": {}}
     return Deployment.from_dict({"metadata": {"name": "d"}, "spec": spec, "status": {"conditions": list(conditions)}})
 
 
