@@ -44,6 +44,7 @@ class OnKubernetes:
             default=given.cluster.services_namespace,
             private=asked.namespace,
             allowed=asked.namespaces,
+            queue=asked.queue,
         )
         self._kept: kubernetes.KeptServices | None = None
 
@@ -189,6 +190,7 @@ def _shape(given: Settings) -> kubernetes.Shape:
         stager_image=asked.image,
         pull_policy=asked.pull_policy,
         user=asked.user,
+        queue=kubernetes.queue_name(given.cluster.id) if asked.queue else "",
         priority_class=asked.priority_class,
         node_selector=asked.node_selector,
         tolerations=tuple(one.model_dump(exclude_defaults=True) for one in asked.tolerations),

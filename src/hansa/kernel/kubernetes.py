@@ -67,6 +67,9 @@ class KubernetesSettings(_Group):
     lease_seconds: float = Field(15.0, ge=5, le=300)
     """How long the one that works may be silent before another takes over; shorter is quicker, and minds a slow API
     server more."""
+    queue: str = ""
+    """The ClusterQueue of Kueue that admits users' jobs, where the cluster has Kueue: each user's namespace gets a
+    LocalQueue of it. Empty: Kubernetes starts jobs at once."""
     storage_class: str = ""
     """The storage class of users' volumes; empty is the cluster's default."""
     volumes_for_many_nodes: bool = False

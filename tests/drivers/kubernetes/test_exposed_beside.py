@@ -6,15 +6,14 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from lightkube.resources.networking_v1 import Ingress
 
 from contracts import orders
+from drivers.kubernetes.custom_kinds import defined
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
-from hansa.drivers.kubernetes.errors import ApiUnreachable
 from hansa.drivers.kubernetes.exposed_beside import HTTP_ROUTE, Routes
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
 from hansa.drivers.kubernetes.pods import Shape
@@ -72,7 +71,7 @@ async def test_a_route_of_the_gateway_api(engine: Engine) -> None:
     """Its kind is not one of Kubernetes' own: where it is not known the service runs without."""
     host = KubernetesExposedHost(engine, Routes(kind="gateway", domain="sea.example", gateway="edge/harbour"))
     await host.apply(exposed(), running=True)
-    await _defined(engine)
+    await defined(engine.api, HTTP_ROUTE, "httproutes")
     await host.apply(exposed(), running=True)
     (made,) = await engine.api.list(HTTP_ROUTE, engine.default_namespace)
     assert made.spec["hostnames"] == ["page.sea.example"]
@@ -94,30 +93,3 @@ async def test_it_is_scaled_between_its_bounds(engine: Engine) -> None:
     await host.remove("page")
     await until(engine, HorizontalPodAutoscaler, there=False)
     await host.close()
-
-
-async def _defined(engine: Engine) -> None:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    definition: Any = CustomResourceDefinition.from_dict(
-        {
-            "metadata": {
-                "name": "httproutes.gateway.networking.k8s.io",
-                "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-            },
-            "spec": {
-                "group": "gateway.networking.k8s.io",
-                "scope": "Namespaced",
-                "names": {"plural": "httproutes", "singular": "httproute", "kind": "HTTPRoute"},
-                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-            },
-        }
-    )
-    await engine.api.create(definition)
-    async with asyncio.timeout(SECONDS):
-        while True:
-            try:
-                await engine.api.list(HTTP_ROUTE, "default")
-            except ApiUnreachable:  # it is served a moment after it was defined
-                await asyncio.sleep(0.1)
-            else:
-                return

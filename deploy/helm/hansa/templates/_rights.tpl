@@ -13,6 +13,10 @@
 - apiGroups: [""]
   resources: [limitranges]
   verbs: [create, patch, delete]
+# Users' jobs stand in line for Kueue, with `kubernetes.queue`.
+- apiGroups: [kueue.x-k8s.io]
+  resources: [localqueues]
+  verbs: [create, patch]
 # What there is: how much jobs may use, and what a federation is told.
 - apiGroups: [""]
   resources: [nodes]

@@ -24,6 +24,7 @@ from hansa.drivers.kubernetes.lease import WorkLease
 from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.nodes import KubernetesNodes
 from hansa.drivers.kubernetes.pods import Shape
+from hansa.drivers.kubernetes.quota_manifest import name_of as queue_name
 from hansa.drivers.kubernetes.service_drift import Drift
 from hansa.drivers.kubernetes.service_maps import ServiceMaps
 from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
@@ -47,5 +48,6 @@ __all__ = [
     "ServiceMaps",
     "Shape",
     "WorkLease",
+    "queue_name",
     "vault_key",
 ]

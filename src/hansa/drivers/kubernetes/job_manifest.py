@@ -16,12 +16,14 @@ from hansa.drivers.kubernetes import labels, pods
 from hansa.drivers.kubernetes.pods import PLACES, Shape
 from hansa.drivers.kubernetes.stager import paper
 from hansa.drivers.runs import environment
+from hansa.identity import ADMIN_UID
 from hansa.services import events
 
 STAGE_IN, STAGE_OUT = "stage-in", "stage-out"
 LARGEST_EVENT = 512 * 1024  # a Secret holds 1 MiB
 _NO_LINKS = paper.Links()
 _CALL = "/hansa/call"
+_QUEUE = "kueue.x-k8s.io/queue-name"
 _GRACE = 5  # seconds for a script that is asked to end
 
 # The script's end is written down for the sidecar; its processor time for us, in the container's last message.
@@ -64,15 +66,17 @@ def secret(order: services.RunOrder, namespace: str, shape: Shape, links: paper.
 
 def job(order: services.RunOrder, namespace: str, shape: Shape, owner: Secret) -> Job:
     marked = _marks(order, shape)
+    queued = {_QUEUE: shape.queue} if shape.queue and order.service.owner != ADMIN_UID else {}
     made = Job.from_dict(
         {
             "metadata": {
                 "name": order.name,
                 "namespace": namespace,
-                "labels": marked,
+                "labels": marked | queued,
                 "ownerReferences": pods.owned_by(owner),
             },
             "spec": {
+                "suspend": bool(queued),  # until Kueue lets it begin
                 "backoffLimit": 0,
                 "completions": 1,
                 "parallelism": 1,

@@ -58,6 +58,8 @@ def progress(order: services.RunOrder, job: Any, pod: Any | None) -> Progress:
     finished = _finished(job)
     if finished is not None:
         return Ended(_outcome(order, finished, pod))
+    if pod is None and job.spec is not None and job.spec.suspend:
+        return Waits("it waits in the queue for Kueue to admit it", unplaced=True)
     if pod is None:
         return Waits("it waits for Kubernetes to make its pod", ordinary=True)
     script = _state(pod, pods.SCRIPT)

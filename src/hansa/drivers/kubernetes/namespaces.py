@@ -51,10 +51,12 @@ class Namespaces:
         default: str,
         private: str = "",
         allowed: Sequence[str] = (),
+        queue: str = "",
         owner_of: Callable[[str], str] = _nobody,
         limits_of: Callable[[str], resources.Limits | None] = _unlimited,
     ) -> None:
-        """`owner_of` tells whose namespace it is ("" if nobody's), `limits_of` what a user is held to (None: nothing).
+        """`queue` is the ClusterQueue of Kueue for users' jobs. `owner_of` tells whose namespace it is ("": nobody's),
+        `limits_of` what a user is held to (None: nothing).
         Raises `BadSetting` if users' pods would run in the manager's own namespace."""
         if private and private in (default, *allowed):
             raise BadSetting(
@@ -65,6 +67,7 @@ class Namespaces:
         self.cluster = cluster
         self.private = private
         self.allowed = tuple(allowed)
+        self._queue = queue
         self._default = default
         self._owner_of = owner_of
         self._limits_of = limits_of
@@ -94,6 +97,8 @@ class Namespaces:
             self._check_owner(found, owner)
             await self._mark(found, owner)
             await self._limit(name, owner)
+            if self._queue:
+                await self._api.apply(quota_manifest.local_queue(name, self.cluster, self._queue))
         self._made[name] = owner
 
     def forget(self, name: str = "") -> None:

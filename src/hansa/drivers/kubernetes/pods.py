@@ -34,6 +34,8 @@ class Shape:
     """Seconds a job may wait for a node and its image."""
     carry_within: int = 3600
     """Seconds the outputs may take."""
+    queue: str = ""
+    """The LocalQueue through which users' jobs go, where Kueue admits them."""
     priority_class: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Mapping[str, Any], ...] = ()

@@ -1,17 +1,20 @@
-"""How is a user's quota told to Kubernetes? Pure: a ResourceQuota and a LimitRange of the user's namespace.
+"""How is a user's quota told to Kubernetes? Pure: a ResourceQuota and a LimitRange of the user's namespace, and where
+Kueue admits jobs the queue they stand in.
 
 The manager lets no job begin that is beyond a quota; Kubernetes holds whatever else comes into the namespace to it. It
 counts what pods request, our own containers among them, so there is room for these beside what the user has.
 """
 
 import hashlib
-from typing import cast
+from typing import Any, cast
 
+from lightkube.generic_resource import create_namespaced_resource
 from lightkube.resources.core_v1 import LimitRange, ResourceQuota
 
 from hansa import resources
 from hansa.drivers.kubernetes import labels
 
+LOCAL_QUEUE: Any = create_namespaced_resource("kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues")
 _OURS_CPU, _OURS_MEMORY = 10, 64 * 2**20  # what one container of ours requests: see `pods.ours`
 _SMALL_JOB = 100  # millicores: so many jobs of that size have room for ours
 _FEWEST = 16
@@ -40,6 +43,12 @@ def resource_quota(namespace: str, cluster: str, limits: resources.Limits) -> Re
         }
     )
     return cast(ResourceQuota, made)
+
+
+def local_queue(namespace: str, cluster: str, cluster_queue: str) -> Any:
+    """Where the namespace's jobs stand in line for Kueue."""
+    about = {"name": name_of(cluster), "namespace": namespace, "labels": labels.of_cluster(cluster)}
+    return LOCAL_QUEUE(metadata=about, spec={"clusterQueue": cluster_queue})
 
 
 def limit_range(namespace: str, cluster: str, limits: resources.Limits) -> LimitRange:

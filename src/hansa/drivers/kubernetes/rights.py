@@ -45,6 +45,14 @@ RIGHTS: tuple[Right, ...] = (
     Right(_CLUSTER, "", "namespaces", ("get", "create", "patch"), "users get namespaces of their own, marked so"),
     Right(_CLUSTER, "", "resourcequotas", ("create", "patch", "delete"), "a user's quota holds in Kubernetes, too"),
     Right(_CLUSTER, "", "limitranges", ("create", "patch", "delete"), "what a container counts that says nothing"),
+    Right(
+        _CLUSTER,
+        "kueue.x-k8s.io",
+        "localqueues",
+        ("create", "patch"),
+        "users' jobs stand in line for Kueue, with `kubernetes.queue`",
+        False,
+    ),
     Right(_CLUSTER, "", "nodes", ("list",), "what there is: how much jobs may use, and what a federation is told"),
     Right(_CLUSTER, "metrics.k8s.io", "nodes", ("list",), "how busy nodes really are, where it is measured", False),
     Right(
