@@ -128,7 +128,7 @@ async def test_an_account_without_rights_hears_which(stranger: Path) -> None:
     assert "may not get, list, watch, create, patch" in jobs.detail
     assert jobs.hint
     assert {"right secrets", "right pods", "right pods/log", "right namespaces", "right nodes"} <= found.keys()
-    assert "update in hansa: one manager" in found["right leases.coordination.k8s.io in hansa"].detail
+    assert "update in hansa: one of several managers" in found["right leases.coordination.k8s.io in hansa"].detail
     assert found["nodes"].ok is None
     assert "rights" not in found
 
