@@ -36,6 +36,16 @@ class Services:
     records: ServiceStore
 
 
+class Told:
+    """Stands where things run, and hears whose quota is another."""
+
+    def __init__(self) -> None:
+        self.quotas: list[str] = []
+
+    async def quota_changed(self, owner: str) -> None:
+        self.quotas.append(owner)
+
+
 @dataclass
 class Keeping:
     """What the four doors use of an `App`."""
@@ -67,6 +77,7 @@ class Keeping:
         self.usage = resources.Usage(usage)
         self.room = Services(ServiceStore(self.database, self.vault))
         self.register = register
+        self.engine = Told()
 
     async def _volumes(self, uid: str) -> resources.Used:
         return self.volumes.used(uid)
