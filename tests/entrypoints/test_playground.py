@@ -128,6 +128,7 @@ def test_stopped_while_it_starts(tmp_path: Path, number: signal.Signals, begun: 
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_manager_that_does_not_start_is_explained(tmp_path: Path) -> None:
     key = tmp_path / ".playground" / "riga" / "vault.key"
     key.parent.mkdir(parents=True)

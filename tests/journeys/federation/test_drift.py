@@ -142,6 +142,7 @@ def test_what_nobody_changed_is_in_sync_and_left_in_peace(pair: Federation, make
         assert there == {f"lubeck/{name}": (True, ""), f"visby/{name}-w": (True, "")}
 
 
+@pytest.mark.deep
 def test_an_oscars_own_ways_are_neither_alarm_nor_fought(pair: Federation, goslar: OscarLike, make: Make) -> None:
     admin, name = pair["lubeck"].admin, fresh("far")
     clusters = {"goslar": {"endpoint": goslar.url, "auth_user": "oscar", "auth_password": "pw"}}

@@ -198,6 +198,7 @@ def test_an_update_while_a_member_is_away_warns_and_is_repaired_later(
     eventually(lambda: definition_of(riga, f"{name}-r")["script"] == "echo later", what="repaired")
 
 
+@pytest.mark.deep
 def test_with_one_member_cut_off_the_others_go_on_and_it_catches_up(
     hansa: Federation, net: Network, deploy: Deploy
 ) -> None:
