@@ -18,19 +18,23 @@ FreshName = Callable[[str], str]
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
-def person(manager: Manager, sign_in_provider: IdentityProvider) -> Person:
-    """A user of the identity provider, signed in; everybody signs in once a session."""
+def signing_in(manager: Manager, provider: IdentityProvider) -> Person:
+    """A user of the identity provider, signed in at this manager; everybody signs in once."""
     clients: dict[str, httpx.Client] = {}
 
     def signed_in(login: str) -> httpx.Client:
         if login not in clients:
-            clients[login] = manager.bearer(sign_in_provider.token(login))
+            clients[login] = manager.bearer(provider.token(login))
             # the first visit makes the user known, so that others may share things with them
             assert clients[login].get("/system/config").status_code == 200
         return clients[login]
 
     return signed_in
+
+
+@pytest.fixture(scope="session")
+def person(manager: Manager, sign_in_provider: IdentityProvider) -> Person:
+    return signing_in(manager, sign_in_provider)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from journeys.conftest import Person, signing_in
 from real.identity_provider import IdentityProvider
 from real.kubernetes import kubernetes_manager as managers
 from real.kubernetes.access import Access
@@ -20,3 +21,9 @@ def manager(kubernetes: Access, sign_in_provider: IdentityProvider) -> Iterator[
     settings = {**trusting(sign_in_provider), "jobs.page_size": 3, "log.level": "debug"}
     with managers.kubernetes_manager(kubernetes, settings) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def person(manager: Manager, sign_in_provider: IdentityProvider) -> Person:
+    """Not the one above: pytest keeps that for the whole session, with whichever manager was asked for first."""
+    return signing_in(manager, sign_in_provider)
