@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from real.kubernetes import helm_client  # noqa: E402 - the tests' own Helm, known since the line above
+
 CHART = ROOT / "deploy" / "helm" / "hansa"
 FOLDER = ROOT / "deploy" / "manifests"
 NAME = NAMESPACE = "hansa"
@@ -44,13 +47,10 @@ _OF_HELM = ("helm.sh/chart:", "app.kubernetes.io/managed-by: Helm", "# Source:")
 
 def render(program: Path) -> dict[str, str]:
     """The files by their names."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    from real.kubernetes.helm_client import Helm  # noqa: PLC0415
-
     made = {}
     for name, (about, values) in VARIANTS.items():
         words = ("template", NAME, str(CHART), "--namespace", NAMESPACE)
-        told = Helm(program).run(*words, values={**_ALWAYS, **values})
+        told = helm_client.Helm(program).run(*words, values={**_ALWAYS, **values})
         if not told.ok:
             raise SystemExit(told.stderr)
         lines = [line for line in told.stdout.splitlines() if not line.strip().startswith(_OF_HELM)]
@@ -59,9 +59,6 @@ def render(program: Path) -> dict[str, str]:
 
 
 def _program() -> Path:
-    sys.path.insert(0, str(ROOT / "tests"))
-    from real.kubernetes import helm_client  # noqa: PLC0415
-
     found = helm_client.found() or shutil.which("helm")
     if found is None:
         raise SystemExit(f"there is no Helm to render with: {helm_client.hindrance()}")

@@ -240,7 +240,7 @@ async def _build(ground: _Ground) -> App:
         delegable=delegable,
         on_stuck=lambda: app.delegator.wake(),  # noqa: PLW0108 - the app is made below
         permitted=lambda waiting: services.duty.may_start(room, waiting, app.delegator.in_vain),
-        on_turned_away=lambda name: app.delegator.offer_now(name),  # noqa: PLW0108
+        on_turned_away=lambda name: app.delegator.offer_now(name),  # noqa: PLW0108 - as above
     )
     abroad = federating.federating(given, ground.database, ground.vault, clock, ground.parts)
     facts = Facts(ground.database)

@@ -109,6 +109,6 @@ def open_driver(given: Settings, data: Path, clock: Clock, parts: AsyncExitStack
         from hansa.bootstrap.on_kubernetes import OnKubernetes  # noqa: PLC0415 - large, and a machine alone needs none
 
         return OnKubernetes(given, clock, parts)
-    from hansa.bootstrap.on_this_machine import OnThisMachine  # noqa: PLC0415
+    from hansa.bootstrap.on_this_machine import OnThisMachine  # noqa: PLC0415 - it is built of what stands here
 
     return OnThisMachine(given, data, parts)

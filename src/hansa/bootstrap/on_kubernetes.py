@@ -147,7 +147,6 @@ class OnKubernetes:
             api=self._api,
             board=board,
             shape=_shape(self._given),
-            default_namespace=self._given.cluster.services_namespace,
             homes=self._homes,
             store_of=store_of,
         )

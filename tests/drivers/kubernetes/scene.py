@@ -13,6 +13,7 @@ from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
+from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
 from hansa.drivers.s3 import OpenStore, S3Store
@@ -73,7 +74,7 @@ async def opened(access: Access, object_store: OpenStore, namespace: str) -> Asy
             api=api,
             board=board,
             shape=Shape(cluster=cluster, stager_image=hansa_image.NAME),
-            default_namespace=namespace,
+            homes=Namespaces(api, cluster, default=namespace),
             store_of=keys_of,
         )
         exposed = KubernetesExposedHost(engine)

@@ -16,6 +16,7 @@ from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.exposed_beside import HTTP_ROUTE, Routes
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
+from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.services import RunOrder
 from hansa.services.service import Expose
@@ -39,28 +40,29 @@ async def engine(kubernetes_api: KubernetesCluster) -> AsyncIterator[Engine]:
         return {}
 
     shape = Shape(cluster=cluster, stager_image="localhost/hansa:1")
-    yield Engine(api=api, board=board, shape=shape, default_namespace=f"svc-{cluster[2:]}", store_of=no_keys)
+    homes = Namespaces(api, cluster, default=f"svc-{cluster[2:]}")
+    yield Engine(api=api, board=board, shape=shape, homes=homes, store_of=no_keys)
     await board.close()
     await api.close()
 
 
 async def until(engine: Engine, kind: Any, there: bool) -> None:
     async with asyncio.timeout(SECONDS):
-        while bool(await engine.api.list(kind, engine.default_namespace)) != there:
+        while bool(await engine.api.list(kind, engine.homes.placed(""))) != there:
             await asyncio.sleep(0.1)  # Kubernetes takes away what belonged to something that is gone, when it likes
 
 
 async def test_an_ingress_for_what_anybody_may_call(engine: Engine) -> None:
     host = KubernetesExposedHost(engine, Routes(kind="ingress", domain="sea.example", ingress_class="nginx", tls=True))
     await host.apply(exposed(), running=True)
-    (made,) = await engine.api.list(Ingress, engine.default_namespace)
+    (made,) = await engine.api.list(Ingress, engine.homes.placed(""))
     assert made.spec.ingressClassName == "nginx"
     assert made.spec.tls[0].hosts == ["page.sea.example"]
     (rule,) = made.spec.rules
     assert (rule.host, rule.http.paths[0].backend.service.name) == ("page.sea.example", "page-svc")
     assert rule.http.paths[0].backend.service.port.number == 8080
     await host.apply(exposed(set_auth=True), running=True)  # now the manager has to look who comes
-    assert await engine.api.list(Ingress, engine.default_namespace) == []
+    assert await engine.api.list(Ingress, engine.homes.placed("")) == []
     await host.apply(exposed(), running=True)
     await host.remove("page")
     await until(engine, Ingress, there=False)
@@ -73,7 +75,7 @@ async def test_a_route_of_the_gateway_api(engine: Engine) -> None:
     await host.apply(exposed(), running=True)
     await defined(engine.api, HTTP_ROUTE, "httproutes")
     await host.apply(exposed(), running=True)
-    (made,) = await engine.api.list(HTTP_ROUTE, engine.default_namespace)
+    (made,) = await engine.api.list(HTTP_ROUTE, engine.homes.placed(""))
     assert made.spec["hostnames"] == ["page.sea.example"]
     assert made.spec["parentRefs"] == [{"name": "harbour", "namespace": "edge"}]
     assert made.spec["rules"] == [{"backendRefs": [{"name": "page-svc", "port": 8080}]}]
@@ -84,11 +86,11 @@ async def test_a_route_of_the_gateway_api(engine: Engine) -> None:
 async def test_it_is_scaled_between_its_bounds(engine: Engine) -> None:
     host = KubernetesExposedHost(engine)
     await host.apply(exposed(min_scale=2, max_scale=5, cpu_threshold=60), running=True)
-    (made,) = await engine.api.list(HorizontalPodAutoscaler, engine.default_namespace)
+    (made,) = await engine.api.list(HorizontalPodAutoscaler, engine.homes.placed(""))
     assert (made.spec.minReplicas, made.spec.maxReplicas) == (2, 5)
     assert made.spec.metrics[0].resource.target.averageUtilization == 60
     await host.apply(exposed(min_scale=2, max_scale=2), running=True)
-    assert await engine.api.list(HorizontalPodAutoscaler, engine.default_namespace) == []
+    assert await engine.api.list(HorizontalPodAutoscaler, engine.homes.placed("")) == []
     await host.apply(exposed(min_scale=1, max_scale=3), running=True)
     await host.remove("page")
     await until(engine, HorizontalPodAutoscaler, there=False)

@@ -129,17 +129,15 @@ async def test_hosts_put_an_order_where_it_belongs(ground: Ground) -> None:
     async def store_of(_order: object) -> dict[str, str]:
         return {}
 
-    def engine(**more: Any) -> Engine:
+    def engine(**homes: Any) -> Engine:
         shape, board = Shape(cluster="lubeck", stager_image="x"), Board(ground.api.client, "lubeck")
-        return Engine(
-            api=ground.api, board=board, shape=shape, default_namespace=ground.prefix, store_of=store_of, **more
-        )
+        return Engine(api=ground.api, board=board, shape=shape, homes=ground.namespaces(**homes), store_of=store_of)
 
     name = f"{ground.prefix}-u"
     asked = [order("true", namespace=name), order("true")]
     assert [engine().namespace_of(one) for one in asked] == [name, ground.prefix]
-    assert [engine(namespaces=("a", name)).namespace_of(one) for one in asked] == [name, "a"]
-    await engine(homes=ground.namespaces(owner_of=lambda _: "alice")).ensure_namespace(name)
+    assert [engine(allowed=("a", name)).namespace_of(one) for one in asked] == [name, "a"]
+    await engine(owner_of=lambda _: "alice").ensure_namespace(name)
     assert (await ground.found(name)).annotations["oscar.grycap.upv.es/owner"] == "alice"
 
 

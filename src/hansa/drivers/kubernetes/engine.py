@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from lightkube.resources.core_v1 import Secret
 
@@ -24,31 +24,23 @@ class Engine:
     api: Connection
     board: Board
     shape: Shape
-    default_namespace: str
-    namespaces: tuple[str, ...] = ()
-    """If given, only these are used, and none is made."""
+    homes: Namespaces
+    """Where things run, and whose that is."""
     store_of: Callable[[services.RunOrder], Awaitable[Mapping[str, str]]]
     """Address and keys with which a pod reaches the cluster's own store, for this order."""
-    homes: Namespaces | None = None
-    """Who knows whose a namespace is; without, all are nobody's."""
-    _homes: Namespaces = field(init=False)
-
-    def __post_init__(self) -> None:
-        plain = Namespaces(self.api, self.shape.cluster, default=self.default_namespace, allowed=self.namespaces)
-        object.__setattr__(self, "_homes", self.homes or plain)
 
     def namespace_of(self, order: services.RunOrder) -> str:
-        return self._homes.placed(order.service.namespace)
+        return self.homes.placed(order.service.namespace)
 
     async def ensure_namespace(self, name: str) -> None:
-        await self._homes.ensure(name)
+        await self.homes.ensure(name)
 
     async def left(self, label: str) -> dict[str, set[str]]:
         """Names, by this label of their Secrets, and in which namespaces they are. A Secret is made first of all, so
         it tells of what an earlier life of ours had only begun, or not taken away to the end."""
         wanted = {**labels.of_cluster(self.shape.cluster), label: None}
         found: dict[str, set[str]] = {}
-        for namespace in self._homes.allowed or ("*",):
+        for namespace in self.homes.allowed or ("*",):
             for one in await self.api.list(Secret, namespace, wanted):
                 found.setdefault(one.metadata.labels[label], set()).add(one.metadata.namespace)
         return found

@@ -7,7 +7,7 @@ without what other pods were promised, those of our own exposed services and war
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -25,7 +25,6 @@ from hansa.settings import JobSettings
 
 _log = structlog.get_logger("hansa.kubernetes")
 _EVERY = 5.0  # seconds
-_ENDED = ("Succeeded", "Failed")
 _LIVE_PODS = {"status.phase": "Pending"}, {"status.phase": "Running"}
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 _GPU = "nvidia.com/gpu"
@@ -100,7 +99,7 @@ class KubernetesNodes:
         self._nodes = tuple(_seen(node, requested[node.metadata.name], used) for node in counted(nodes))
         self._others = others
 
-    async def keep(self, changed: Any) -> None:
+    async def keep(self, changed: Callable[[], None]) -> None:
         """For ever; `changed` is called after every look."""
         while True:
             await asyncio.sleep(_EVERY)
