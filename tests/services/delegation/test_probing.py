@@ -228,14 +228,18 @@ async def test_each_rest_is_longer_up_to_a_limit(setting: Setting) -> None:
         rests.append(setting.clock.at - began)
         if len(rests) > 8 and visby.asked > 40:
             break
-    assert rests[:6] == [10, 20, 40, 80, 120, 120]
-    assert set(rests[6:]) == {120}
+    assert rests[:6] == [10, 20, 40, 60, 60, 60]
+    assert set(rests[6:]) == {60}
 
 
-async def test_the_longest_row_of_failures_does_not_break_the_arithmetic(setting: Setting) -> None:
+async def test_many_that_fail_at_once_are_one_reason_to_rest(setting: Setting) -> None:
     for _ in range(3000):
         setting.prober.failed("visby", "gone")
-    assert (await setting.look(Member("visby")))["visby"].resting
+    visby = Member("visby")
+    assert (await setting.look(visby))["visby"].resting
+    setting.clock.at += 10
+    assert not (await setting.settle(visby)).resting
+    assert visby.asked > 0
 
 
 async def test_one_that_comes_back_must_answer_twice(setting: Setting) -> None:

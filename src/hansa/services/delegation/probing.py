@@ -18,7 +18,7 @@ from hansa.services.peers import PeerHistory, PeerStatus
 
 _log = structlog.get_logger("hansa.delegation")
 _FAILURES = 3  # in a row open the breaker
-_FIRST_REST, _LONGEST_REST = 10.0, 120.0
+_FIRST_REST, _LONGEST_REST = 10.0, 60.0
 _COMEBACK = 2  # answers in a row close it
 _STALE = 6  # times the usual life: older figures are no figures
 _LAST = 8  # one in so many, at least one, need not answer before a decision
@@ -144,6 +144,8 @@ class Prober:
         known.trouble = why
         known.failures += 1
         known.answers = 0
+        if self._clock.now() < known.open_until:
+            return  # many hand-overs fail at once when one link breaks: that is one reason to rest, not many
         # one that has not quite come back yet gets no new chances
         if known.failures >= _FAILURES or known.opened:
             rest = min(_LONGEST_REST, _FIRST_REST * 2 ** min(known.opened, 10))
