@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,11 +11,16 @@ import httpcore
 
 from hansa.services import ExposedHost
 
+# Seconds. Kept for longer, a connection would bring every call to the version it was made to, until that one ends in
+# the middle of a call. This is less than a replaced version gets to end the calls under way.
+_USED_AGAIN_FOR = 0.5
+
 
 class _Stream(httpcore.AsyncNetworkStream):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._made = time.monotonic()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
@@ -46,8 +52,8 @@ class _Stream(httpcore.AsyncNetworkStream):
         raise httpcore.ConnectError("exposed services are reached in the clear, inside this machine")
 
     def get_extra_info(self, info: str) -> Any:
-        if info == "is_readable":  # the pool asks before it uses a kept connection again
-            return self._reader.at_eof()
+        if info == "is_readable":  # the pool asks before it uses a kept connection again; who is to be read has ended
+            return self._reader.at_eof() or time.monotonic() - self._made > _USED_AGAIN_FOR
         return self._writer.get_extra_info(info)
 
 
