@@ -103,14 +103,14 @@ async def test_certificates_that_are_not_renewed_and_clusters_that_lag(hub: Hub)
     hub.registry.put(record("visby", certificate_until=now + 86_000.0, desired=7))
     hub.registry.put(record("oscar", kind="oscar", desired=7))
     hub.registry.hear(sighting("visby", 1, applied=Applied(generation=7)))
-    assert health.look(hub)[0].expiring == ["lubeck"]
-    assert health.look(hub)[0].behind == []  # not for long yet
+    assert health.look(hub).expiring == ["lubeck"]
+    assert health.look(hub).behind == []  # not for long yet
     hub.clock.learn(now + 40, time.monotonic())
-    assert health.look(hub)[0].behind == ["lubeck"]
+    assert health.look(hub).behind == ["lubeck"]
     hub.registry.hear(sighting("lubeck", 1, applied=Applied(generation=6)))
-    assert health.look(hub)[0].behind == ["lubeck"]
+    assert health.look(hub).behind == ["lubeck"]
     hub.registry.hear(sighting("lubeck", 2, applied=Applied(generation=8)))
-    assert health.look(hub)[0].behind == []
+    assert health.look(hub).behind == []
 
 
 async def test_a_database_out_of_reach_shows(hub: Hub) -> None:

@@ -42,7 +42,7 @@ def read(found: Inventory, text: str = "", **options: Any) -> Answer:
 
 
 def listed(found: Inventory, text: str = "") -> Clusters:
-    return msgspec.json.decode(found.listing(0.5, selectors.parse(text)), type=Clusters)
+    return msgspec.json.decode(asyncio.run(found.listing(0.5, selectors.parse(text))), type=Clusters)
 
 
 class Life(RuleBasedStateMachine):
@@ -233,3 +233,14 @@ async def test_much_is_prepared_while_others_have_their_turn() -> None:
         f"cluster-{number:04}": 7000 if number == 0 else number for number in range(1000) if number != 1
     }
     assert counted(answer) == (answer.total, dict(answer.regions))
+
+
+async def test_a_long_list_is_made_while_others_have_their_turn() -> None:
+    registry = filled(*(record(f"cluster-{number:04}") for number in range(1000)))
+    found = Inventory(registry)
+    making = asyncio.create_task(found.listing(0.0))
+    await asyncio.sleep(0)
+    assert not making.done()
+    registry.drop("cluster-0999")  # asked before, told as it was then
+    assert len(msgspec.json.decode(await making, type=Clusters).clusters) == 1000
+    assert len(msgspec.json.decode(await found.listing(0.0), type=Clusters).clusters) == 999

@@ -1,5 +1,6 @@
 """Are links what the managers said of them, between clusters that belong, and is it seen where two disagree?"""
 
+import random
 from typing import Any
 
 from federation.known_clusters import filled, record, sighting
@@ -49,6 +50,27 @@ def test_links_of_lost_clusters_say_nothing_more() -> None:
     said(registry, "riga", visby=False)
     total, down = found.count()
     assert (total, pairs(down)) == (2, [("lubeck", "visby", False)])
+
+
+def test_the_count_follows_whatever_happens() -> None:
+    """Kept up to date by every report, it is what a fresh count says."""
+    chance, names = random.Random(7), ["lubeck", "visby", "riga", "tallinn"]
+    registry = filled(*map(record, names))
+    found, version = Links(registry), 1
+    for number in range(1, 400):
+        name = chance.choice(names)
+        version += 1
+        match chance.randrange(6):
+            case 0:
+                registry.put(record(name, version=version, state=chance.choice(["ready", "unreachable", "left"])))
+            case 1:
+                registry.drop(name)
+            case _ if registry.get(name) is not None:
+                said(registry, name, number, **{other: chance.random() < 0.7 for other in chance.sample(names, 2)})
+        if chance.random() < 0.7:
+            total, down = found.count()
+            fresh_total, fresh_down = Links(registry).count()
+            assert (total, sorted(pairs(down))) == (fresh_total, sorted(pairs(fresh_down)))
 
 
 def test_where_two_disagree() -> None:

@@ -16,12 +16,12 @@ somewhere costs at least one point, so that 100 means that nothing is.
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.room import Hub
 from hansa.kernel.errors import Temporary
-from hansa.messages.inventory import Degraded, FederationStatus, Penalty
+from hansa.messages.inventory import FederationStatus, Penalty
 
 UNREACHABLE, DEGRADED, LINKS, BEHIND, CERTIFICATES, DATABASE = 100.0, 40.0, 20.0, 15.0, 15.0, 25.0
 GRACE = 30.0  # seconds to take what is new
@@ -81,46 +81,24 @@ def _share(
     return Penalty(points=round(points, 1), reason=f"{len(named)} of {of} {what} {verb} {how}{weight}: {shown}")
 
 
-@dataclass(slots=True)
-class _Found:
-    cpu: int = 0
-    by_state: dict[str, list[str]] = field(default_factory=dict)
-    expiring: list[str] = field(default_factory=list)
-    degraded: list[Degraded] = field(default_factory=list)
-
-
-def look(hub: Hub) -> tuple[Seen, Sequence[Degraded]]:
+def look(hub: Hub) -> Seen:
     """Gathers what the score depends on, from memory."""
-    now = hub.clock.now()
-    late = now + LATE * hub.settings.certificate_hours * 3600
-    found = _Found()
-    for known in hub.registry:
-        record = known.record
-        if record.state in ("degraded", "unreachable"):
-            found.by_state.setdefault(record.state, []).append(record.id)
-            found.degraded.append(
-                Degraded(cluster=record.id, state=record.state, since=record.since, reason=record.reason)
-            )
-        until = record.certificate_until
-        if until is not None and until < late and record.state in MEMBER and record.state != "unreachable":
-            found.expiring.append(record.id)
     counts, cpu = hub.inventory.by_state(), hub.inventory.cpu_by_state()
     links, down = hub.links.count()
-    seen = Seen(
+    return Seen(
         clusters=sum(_members(counts).values()),
         cpu=sum(_members(cpu).values()),
-        unreachable=sorted(found.by_state.get("unreachable", ())),
+        unreachable=hub.ailing.ids("unreachable"),
         unreachable_cpu=cpu.get("unreachable", 0),
-        degraded=sorted(found.by_state.get("degraded", ())),
+        degraded=hub.ailing.ids("degraded"),
         degraded_cpu=cpu.get("degraded", 0),
         links=links,
         links_down=sorted((link.source, link.target) for link in down),
         behind=hub.lag.behind(GRACE),
-        expiring=sorted(found.expiring),
+        expiring=hub.ailing.expiring(hub.clock.now() + LATE * hub.settings.certificate_hours * 3600),
         age=hub.age,
         old=_OLD + 3 * hub.settings.sync_every,
     )
-    return seen, sorted(found.degraded, key=lambda one: (one.since, one.cluster))
 
 
 def _members(figures: Mapping[str, int]) -> Mapping[str, int]:
@@ -128,8 +106,7 @@ def _members(figures: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def status(hub: Hub) -> FederationStatus:
-    seen, degraded = look(hub)
-    score, reasons = judge(seen)
+    score, reasons = judge(look(hub))
     return FederationStatus(
         at=round(hub.clock.now(), 3),
         age=round(hub.age, 3),
@@ -137,7 +114,7 @@ def status(hub: Hub) -> FederationStatus:
         reasons=reasons,
         clusters=len(hub.registry),
         by_state=dict(sorted(hub.inventory.by_state().items())),
-        degraded=tuple(degraded),
+        degraded=hub.ailing.all(),
         recent=hub.recent.newest(_RECENT),
         total=hub.inventory.total(),
         hubs=tuple(sorted({hub.id, *hub.holders.values()})),

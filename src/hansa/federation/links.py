@@ -23,12 +23,36 @@ class _Said:
     down: tuple[Link, ...]
 
 
+class _Tally:
+    """Of links between clusters that can be reached; which these are holds for one edition of the registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.edition = registry.edition
+        self.total = 0
+        self.down: dict[str, list[Link]] = {}  # by source, where there are any
+        self._counts: dict[str, int] = {}
+        self._reached = {
+            known.id for known in registry if known.record.state in MEMBER and known.record.state != "unreachable"
+        }
+
+    def put(self, source: str, said: _Said | None) -> None:
+        here = said is not None and source in self._reached
+        count = len(said.targets & self._reached) if said is not None and here else 0
+        self.total += count - self._counts.get(source, 0)
+        self._counts[source] = count
+        down = [link for link in said.down if link.target in self._reached] if said is not None and here else []
+        self.down.pop(source, None)
+        if down:
+            self.down[source] = down
+
+
 class Links:
     """Made once for a registry, and told of its changes."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._said: dict[str, _Said] = {}
+        self._tally = _Tally(registry)
         for known in registry:
             self.refresh(known.id)
         registry.watch(self.refresh)
@@ -41,6 +65,8 @@ class Links:
             self._said.pop(cluster, None)
         elif former is None or section[1] is not former.body:
             self._said[cluster] = _said(cluster, section[1])
+        if (said := self._said.get(cluster)) is not former:
+            self._tally.put(cluster, said)
 
     def all(self, cluster: str = "") -> list[Link]:
         """Those from or to this cluster, or all there are; by source and target."""
@@ -50,15 +76,11 @@ class Links:
     def count(self) -> tuple[int, list[Link]]:
         """How many there are between clusters that can be reached, and which of them are down. Those of a cluster
         that is lost altogether say nothing more."""
-        reached = {
-            known.id for known in self._registry if known.record.state in MEMBER and known.record.state != "unreachable"
-        }
-        total, down = 0, list[Link]()
-        for source in self._said.keys() & reached:
-            said = self._said[source]
-            total += len(said.targets & reached)
-            down += [link for link in said.down if link.target in reached]
-        return total, down
+        if self._tally.edition != self._registry.edition:
+            self._tally = _Tally(self._registry)
+            for source, said in self._said.items():
+                self._tally.put(source, said)
+        return self._tally.total, [link for links in self._tally.down.values() for link in links]
 
     def _between_members(self) -> Iterator[Link]:
         members = {known.id for known in self._registry if known.record.state in MEMBER}

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from hansa.federation.ailing import Ailing
 from hansa.federation.detector import Attention, Limits
 from hansa.federation.directory import Directory
 from hansa.federation.documents import Documents, Rollouts
@@ -53,6 +54,7 @@ class Hub:
 
     # What is made of the registry, and follows it.
     inventory: Inventory = field(init=False)
+    ailing: Ailing = field(init=False)
     links: Links = field(init=False)
     lag: Lag = field(init=False)
     recent: Recent = field(default_factory=Recent)
@@ -63,6 +65,7 @@ class Hub:
 
     def __post_init__(self) -> None:
         self.inventory = Inventory(self.registry)
+        self.ailing = Ailing(self.registry)
         self.links = Links(self.registry)
         self.lag = Lag(self.registry, self.clock.now)
         self.streams = Streams(self.registry, self.inventory, self.recent, lambda: (self.clock.now(), self.age))
@@ -72,7 +75,9 @@ class Hub:
         """Seconds since memory was last in step with the database."""
         return max(0.0, self.clock.now() - self.registry.learned) if self.registry.learned is not None else 0.0
 
-    def answer_about_all(self, what: str, make: Callable[[], bytes]) -> bytes:
+    async def answer_about_all(self, what: str, make: Callable[[], Awaitable[bytes]]) -> bytes:
         """`make` gives it in JSON."""
-        edition = self.registry.edition, self.shelf.edition, self.trouble
-        return self.whole_answers.get(what, len(self.registry), edition, make)
+        return await self.whole_answers.get(what, len(self.registry), self._edition, make)
+
+    def _edition(self) -> object:
+        return self.registry.edition, self.shelf.edition, self.trouble

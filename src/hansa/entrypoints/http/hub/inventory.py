@@ -31,11 +31,11 @@ async def whole(hub: HubDep, caller: CallerDep, asked: Annotated[ChosenInventory
     not counted."""
     selector = selectors.parse(asked.selector)
 
-    def made() -> bytes:
+    async def made() -> bytes:
+        await hub.inventory.prepare()
         return hub.inventory.answer(hub.clock.now(), hub.age, selector, nodes=asked.nodes)
 
-    await hub.inventory.prepare()
-    return JsonAnswer(made() if asked.selector else hub.answer_about_all(f"inventory {asked.nodes}", made))
+    return JsonAnswer(await (made() if asked.selector else hub.answer_about_all(f"inventory {asked.nodes}", made)))
 
 
 @router.get("/inventory/stream", responses=_STREAM | answers(400, 401, errors="problem"))
@@ -62,10 +62,10 @@ async def clusters(hub: HubDep, caller: CallerDep, asked: Annotated[Chosen, Quer
     """All clusters: who they are, how they are, and why."""
     selector = selectors.parse(asked.selector)
 
-    def made() -> bytes:
-        return hub.inventory.listing(hub.age, selector)
+    async def made() -> bytes:
+        return await hub.inventory.listing(hub.age, selector)
 
-    return JsonAnswer(made() if asked.selector else hub.answer_about_all("clusters", made))
+    return JsonAnswer(await (made() if asked.selector else hub.answer_about_all("clusters", made)))
 
 
 @router.get(

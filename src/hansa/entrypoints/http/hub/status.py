@@ -22,7 +22,11 @@ router = APIRouter(prefix="/v1", tags=["status"], default_response_class=Respons
 async def status(hub: HubDep, caller: CallerDep) -> Response:
     """How the federation is: a score with what every missing point is for, what is degraded, what changed last, and
     which hub does which work."""
-    return JsonAnswer(hub.answer_about_all("status", lambda: msgspec.json.encode(health.status(hub))))
+
+    async def made() -> bytes:
+        return msgspec.json.encode(health.status(hub))
+
+    return JsonAnswer(await hub.answer_about_all("status", made))
 
 
 @router.get("/links", responses=result(200, Links) | answers(400, 401, 404, errors="problem"))
