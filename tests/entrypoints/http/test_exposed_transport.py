@@ -9,7 +9,6 @@ import httpcore
 import pytest
 
 from hansa.entrypoints.http.exposed_transport import ExposedPools
-from hansa.entrypoints.http.oscar.exposed import asked
 from hansa.services import ExposedHost
 
 SECONDS = 5.0
@@ -18,10 +17,8 @@ SECONDS = 5.0
 class Version:
     """A small server of its own, which says its name to everybody, as often as they ask."""
 
-    def __init__(self, name: str, hangs_up: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.calls = 0
-        self._hangs_up = hangs_up  # on so many calls, without a word
         self._server: asyncio.Server | None = None
 
     async def start(self) -> "Version":
@@ -41,9 +38,6 @@ class Version:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while await reader.readuntil(b"\r\n\r\n"):
-                self.calls += 1
-                if self.calls <= self._hangs_up:
-                    break
                 body = self.name.encode()
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
                 await writer.drain()
@@ -85,27 +79,3 @@ async def test_who_goes_on_calling_soon_reaches_the_new_version(host: Host, pool
         while (await pool.request("GET", "http://page/")).content != b"two":
             await asyncio.sleep(0.02)  # never idle for long, so nothing but its age ends the connection
     old.close()
-
-
-@pytest.mark.parametrize(
-    ("method", "again", "answered"), [("GET", True, True), ("POST", True, False), ("GET", False, False)]
-)
-async def test_a_harmless_call_is_made_again_where_nobody_answered(
-    host: Host, pool: httpcore.AsyncConnectionPool, method: str, again: bool, answered: bool
-) -> None:
-    host.current = await Version("one", hangs_up=1).start()
-    call = asked(pool, httpcore.Request(method, "http://page/", headers={"host": "page"}), again=again)
-    if answered:
-        answer = await call
-        assert (answer.status, await answer.aread()) == (200, b"one")
-    else:
-        with pytest.raises(httpcore.RemoteProtocolError):
-            await call
-    assert host.current.calls == 1 + answered
-
-
-async def test_it_is_made_again_only_once(host: Host, pool: httpcore.AsyncConnectionPool) -> None:
-    host.current = await Version("one", hangs_up=9).start()
-    with pytest.raises(httpcore.RemoteProtocolError):
-        await asked(pool, httpcore.Request("GET", "http://page/", headers={"host": "page"}), again=True)
-    assert host.current.calls == 2

@@ -32,7 +32,6 @@ _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
      "upgrade", "host", "content-length"}
 )  # fmt: skip
-_HARMLESS = frozenset({"GET", "HEAD", "OPTIONS"})  # may be asked twice
 _LIMITS = {"connect": 5.0, "read": 300.0, "write": 60.0, "pool": 10.0}
 
 
@@ -129,7 +128,7 @@ async def pass_on(request: Request) -> Response:
         extensions={"timeout": _LIMITS},
     )
     try:
-        answer = await asked(request.app.state.exposed_pools.of(name), inner, again=not has_body)
+        answer = await request.app.state.exposed_pools.of(name).handle_async_request(inner)
         status = answer.status
         kept = [
             (k, v) for k, v in answer.headers if k.decode("latin-1").lower() not in _HOP_BY_HOP - {"content-length"}
@@ -156,16 +155,6 @@ async def pass_on(request: Request) -> Response:
                 path,
             )
         )
-
-
-async def asked(pool: httpcore.AsyncConnectionPool, inner: httpcore.Request, *, again: bool) -> httpcore.Response:
-    """An instance may end just as it is asked; another one is there, or comes soon."""
-    try:
-        return await pool.handle_async_request(inner)
-    except (httpcore.NetworkError, httpcore.RemoteProtocolError):
-        if not again or inner.method.decode() not in _HARMLESS:
-            raise
-        return await pool.handle_async_request(inner)
 
 
 async def _relay(answer: httpcore.Response) -> AsyncIterator[bytes]:
