@@ -24,6 +24,7 @@ def await_quiet(scene: Scene, service: Service, expected: int) -> None:
     assert len(scene.jobs(service)) == expected + 1
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(180)
 def test_a_burst_is_found_after_the_store_was_killed(rough: Scene) -> None:
     """What weed had told nobody yet is lost with its memory; a listing finds it."""

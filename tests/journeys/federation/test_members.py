@@ -189,6 +189,7 @@ def test_a_worker_that_could_not_be_removed_goes_later(hansa: Federation, alice:
     eventually(lambda: absent(riga, f"{name}-r"), what="removed")
 
 
+@pytest.mark.deep
 def test_members_change_while_one_is_cut_off_and_it_hears_of_it_later(
     hansa: Federation, net: Network, deploy: Deploy
 ) -> None:

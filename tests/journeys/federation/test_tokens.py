@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import httpx
+import pytest
 
 from journeys.federation.conftest import ACCESS_SECONDS, Deploy
 from journeys.federation.stories import ended, eventually, fresh, member, story_of, submit
@@ -45,6 +46,7 @@ def test_members_of_a_mesh_do_not_burn_each_others_tokens(
     assert standing(hansa.user("alice", "riga"), f"{name}-r")["state"] == "ok"
 
 
+@pytest.mark.deep
 def test_a_member_cut_off_from_the_keeper_of_the_token_says_so_works_on_and_borrows_again(
     hansa: Federation, net: Network, deploy: Deploy
 ) -> None:
