@@ -116,7 +116,7 @@ def test_jobs_are_deleted_one_by_one_or_all_together(make_service: MakeService, 
     assert all_jobs(alice, name) == {}
 
 
-def test_a_job_that_waits_has_no_log_yet(make_service: MakeService, alice: httpx.Client) -> None:
+def test_a_job_that_waits_has_no_log_yet_and_says_why(make_service: MakeService, alice: httpx.Client) -> None:
     name = make_service(alice, "true", cpu="64")  # as much as the cluster has: one at a time
     first = make_service(alice, "exec sleep 1000", cpu="1")
     alice.post(f"/job/{first}")
@@ -124,7 +124,11 @@ def test_a_job_that_waits_has_no_log_yet(make_service: MakeService, alice: httpx
     waiting = alice.post(f"/job/{name}").headers["x-hansa-job"]
     assert list(all_jobs(alice, name)[waiting]) == ["status", "creation_time"]
     assert all_jobs(alice, name)[waiting]["status"] == "Pending"
-    assert alice.get(f"/system/logs/{name}/{waiting}").status_code == 404
+    why = "it waits for room: it needs 64000m cpu"
+    answer = alice.get(f"/system/logs/{name}/{waiting}")
+    assert answer.status_code == 404
+    assert why in answer.text
+    assert why in alice.get(f"/v1/jobs/{waiting}").json()["reason"]
     assert alice.delete(f"/system/logs/{first}", params={"all": "true"}).status_code == 204
     assert ended_jobs(alice, name, 1)[waiting]["status"] == "Succeeded"
 

@@ -4,11 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hansa.kernel.clock import SystemClock
-from hansa.resources import Admission, Ledger
+from hansa.resources import Admission, Ledger, Needs
 from hansa.services import Dispatcher, Job, Outcome, RunOrder, Service, Status, Waiting
 from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
 
@@ -35,17 +35,35 @@ def order_for(one: Job) -> RunOrder:
     return RunOrder(one.name, Service(name="gray", image="debian", script="true"), {}, {}, b"", one.cpu, one.memory, 60)
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What keeps jobs from starting, besides room."""
+
+    permitted: Callable[[Waiting], bool] = lambda _: True
+    within_quota: Callable[[str, Needs, Needs], bool] = lambda *_: True
+    delegable: Callable[[str], bool] = lambda _: False
+
+
 @asynccontextmanager
 async def dispatching(
-    folder: Path, host: Host, permitted: Callable[[Waiting], bool] = lambda one: True
+    folder: Path, host: Host, limits: Limits | None = None
 ) -> AsyncIterator[tuple[Dispatcher, JobStore, Database, Admission]]:
     engine = make_engine(sqlite_url(folder))
     schema.upgrade(engine)
     database = Database(engine, patience=0.3)
     database.start()
     jobs, admission = JobStore(database), Admission(Ledger(1000, 2**30))
+    limits = limits or Limits()
     dispatcher = Dispatcher(
-        jobs, host, admission, order_for, lambda *_: True, SystemClock(), most_attempts=3, permitted=permitted
+        jobs,
+        host,
+        admission,
+        order_for,
+        limits.within_quota,
+        SystemClock(),
+        most_attempts=3,
+        permitted=limits.permitted,
+        delegable=limits.delegable,
     )
     working = asyncio.create_task(dispatcher.work())
     try:
@@ -128,9 +146,38 @@ async def test_a_cluster_that_grows_starts_what_waited_and_one_that_shrinks_keep
         assert not dispatcher.fits_now(1, 1)
 
 
+async def test_what_waits_says_why(tmp_path: Path) -> None:
+    limits = Limits(permitted=lambda one: one.owner != "carol", within_quota=lambda owner, *_: owner != "bob")
+    async with dispatching(tmp_path, Host(60), limits) as (dispatcher, jobs, _, _):
+        runs, large, small = job("runs", 900), job("large", 500), job("small", 50)
+        his, hers = replace(job("his"), owner="bob"), replace(job("hers"), owner="carol")
+        for one in (runs, large, small, his, hers):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "runs", Status.RUNNING)
+        assert dispatcher.why_waiting("runs") == ""
+        assert dispatcher.why_waiting("nobody") == ""
+        needs = "it waits for room: it needs 500m cpu and 1Ki of memory, 100m and 1024Mi are free"
+        assert dispatcher.why_waiting("large") == needs
+        assert dispatcher.why_waiting("small") == "it waits for its turn; 1 job waits before it"
+        assert "quota" in dispatcher.why_waiting("his")
+        assert "asked first" in dispatcher.why_waiting("hers")
+        with dispatcher.held_back("large"):
+            assert "offered" in dispatcher.why_waiting("large")
+
+
+async def test_what_only_a_member_can_take_says_so(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(60), Limits(delegable=lambda _: True)) as (dispatcher, jobs, _, _):
+        giant = job("giant", 4000)
+        await jobs.accept(giant)
+        dispatcher.offer(waiting(giant))
+        assert "waits for a member" in dispatcher.why_waiting("giant")
+        assert "4000m" in dispatcher.why_waiting("giant")
+
+
 async def test_what_is_not_permitted_waits_and_holds_up_nobody_else(tmp_path: Path) -> None:
     permitted = {"bob"}
-    async with dispatching(tmp_path, Host(), lambda one: one.owner in permitted) as (dispatcher, jobs, _, _):
+    async with dispatching(tmp_path, Host(), Limits(lambda one: one.owner in permitted)) as (dispatcher, jobs, _, _):
         for one in (job("hers"), replace(job("his"), owner="bob")):
             await jobs.accept(one)
             dispatcher.offer(waiting(one))

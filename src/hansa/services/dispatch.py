@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import structlog
 
+from hansa.kernel import quantities
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError, Temporary
 from hansa.resources import Admission, Needs
@@ -84,6 +85,29 @@ class Dispatcher:
     def never_fits(self, cpu: int, memory: int) -> str:
         """Why something of this size can never run here, or ""."""
         return self._admission.ledger.could_ever_hold(Needs(cpu, memory))
+
+    def why_waiting(self, name: str) -> str:
+        """Why a job has not begun yet, in words; "" if it does not wait here."""
+        waiting = self._queue.get(name)
+        if waiting is None:
+            return ""
+        if self._queue.is_paused(name):
+            return "it is being offered to the members of its federation"
+        if never := self.never_fits(waiting.cpu, waiting.memory):
+            return f"it can never run here, and waits for a member to take it: {never}"
+        if not self._permitted(waiting):
+            return "the members of its federation are asked first"
+        if not self._is_within_quota(waiting):
+            return "the other jobs of its owner use up their quota of cpu or memory"
+        before = self._queue.ahead(name)
+        line = f"; {before} {'job waits' if before == 1 else 'jobs wait'} before it" if before else ""
+        if self.fits_now(waiting.cpu, waiting.memory):
+            return f"it waits for its turn{line}"
+        free = self._admission.ledger.free
+        return (
+            f"it waits for room: it needs {waiting.cpu}m cpu and {quantities.show_size(waiting.memory)} of memory, "
+            f"{max(0, free.cpu)}m and {quantities.show_size(max(0, free.memory))} are free{line}"
+        )
 
     def pending(self) -> list[Waiting]:
         """What waits here, in order, without what is being offered elsewhere."""
@@ -196,8 +220,10 @@ class Dispatcher:
             self.offer(again)
 
     def _may_start(self, waiting: Waiting) -> bool:
-        needs = Needs(waiting.cpu, waiting.memory)
-        return self._permitted(waiting) and self._within_quota(waiting.owner, self.used_by(waiting.owner), needs)
+        return self._permitted(waiting) and self._is_within_quota(waiting)
+
+    def _is_within_quota(self, waiting: Waiting) -> bool:
+        return self._within_quota(waiting.owner, self.used_by(waiting.owner), Needs(waiting.cpu, waiting.memory))
 
     def _hold(self, waiting: Waiting) -> bool:
         if not self._admission.try_hold(waiting.name, Needs(waiting.cpu, waiting.memory)):

@@ -32,6 +32,11 @@ async def find(room: Room, caller: Caller, service: str, name: str) -> Job:
     return job
 
 
+def why(room: Room, job: Job) -> str:
+    """Why it waits, or how it ended, in words. What it waits for changes all the time, so that is not on record."""
+    return job.reason or (room.dispatcher.why_waiting(job.name) if job.status is Status.PENDING else "")
+
+
 async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps: bool) -> str:
     job = await find(room, caller, service, name)
     if job.phase == "away" and (live := await following.live_log(room, job.name, timestamps=timestamps)) is not None:
@@ -40,7 +45,7 @@ async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps
     if text is None:
         if job.reason:
             return f"{job.reason}\n"
-        raise JobNotFound(f"job {name} has no log yet", hint=f"it is {job.status.value}")
+        raise JobNotFound(f"job {name} has no log yet", hint=why(room, job) or f"it is {job.status.value}")
     if job.ended and job.reason and job.reason not in text:
         return f"{text}{job.reason}\n"  # ended from outside, when nobody wrote its log
     return text

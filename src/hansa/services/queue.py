@@ -52,6 +52,15 @@ class Queue:
                     break
         return True
 
+    def get(self, name: str) -> Waiting | None:
+        lines = (*self._lines.values(), self._elsewhere) if name in self._tickets else ()
+        return next((line[name] for line in lines if name in line), None)
+
+    def ahead(self, name: str) -> int:
+        """How many were accepted before it, and wait for this cluster as well."""
+        mine = self._tickets[name]
+        return sum(self._tickets[other] < mine for line in self._lines.values() for other in line)
+
     def only_elsewhere(self) -> list[Waiting]:
         return list(self._elsewhere.values())
 

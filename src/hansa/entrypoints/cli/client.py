@@ -153,6 +153,13 @@ class Manager:
                 return
             page = following
 
+    def story(self, job: str) -> dict[str, Any]:
+        """Why a job waits or ended, and where it went; nothing where a manager does not tell such things."""
+        try:
+            return mapping(self.read(f"/v1/jobs/{segment(job)}", what=f"job {job}"), self.name)
+        except errors.HansaError:
+            return {}
+
     def log(self, service: str, job: str, *, timestamps: bool = False) -> bytes:
         path = f"/system/logs/{segment(service)}/{segment(job)}"
         params = {"timestamps": "true"} if timestamps else None

@@ -84,7 +84,8 @@ def follow(
     with screen.waiting(f"job {job}") as bar:
         while True:
             seen = find(manager, service, job)
-            bar.title(f"job {job}: {seen.status}")
+            why = manager.story(job).get("reason") if seen.status in _WAITING else ""
+            bar.title(f"job {job}: {seen.status}" + (f", {why}" if why else ""))
             if seen.status not in _WAITING:
                 log = log_of(manager, service, job, timestamps=timestamps)
                 if fresh := fresh_part(shown, log):

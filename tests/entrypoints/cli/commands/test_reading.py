@@ -64,6 +64,23 @@ def test_logs_of_a_deployment_or_of_the_newest_job(admin: SmallServer, hansa: Ha
     assert "Succeeded" in hansa("job", "ls", "j").out
 
 
+def test_a_job_tells_why_it_waits_and_where_it_went(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/logs/j", {"jobs": {"j-1": {"status": "Pending"}}})
+    story = {"name": "j-1", "status": "Pending", "reason": "it waits for room", "attempt": 0}
+    admin.on("GET /v1/jobs/j-1", story)
+    assert "it waits for room" in hansa("job", "show", "j").out
+    assert hansa("job", "show", "j", "--json").json() == {
+        "name": "j-1",
+        "status": "Pending",
+        "reason": "it waits for room",
+    }
+    admin.on("GET /system/logs/k", {"jobs": {"k-1": {"status": "Running"}}})
+    admin.on("GET /v1/jobs/k-1", {**story, "reason": "", "delegation": {"cluster_id": "visby", "service": "j-v"}})
+    out = hansa("job", "show", "k").out
+    assert "visby/j-v" in out
+    assert "reason" not in out
+
+
 def test_removing_jobs(admin: SmallServer, hansa: Hansa) -> None:
     admin.on("DELETE /system/logs/j", b"", status=204).on("DELETE /system/logs/j/j-1", b"", status=204)
     assert hansa("job", "rm", "j", "j-1", "-y").code == 0

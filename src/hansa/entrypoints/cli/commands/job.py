@@ -1,6 +1,6 @@
 """`hansa job`: the runs of a service, their logs, and cleaning up."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,12 +40,25 @@ def show(
     cluster: options.Cluster = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show one job."""
+    """Show one job: how it is, why, and where it runs."""
     screen = Screen(as_json=as_json)
     with session.opened(cluster) as manager:
         found = following.find(manager, service, job)
-    screen.data(found.data())
-    screen.facts((key.replace("_", " "), value) for key, value in found.data().items())
+        story = manager.story(found.name)
+    told = {key: story[key] for key in ("reason", "delegation", "received") if story.get(key)}
+    screen.data({**found.data(), **told})
+    screen.facts((key.replace("_", " "), value) for key, value in (*found.data().items(), *_in_words(told)))
+
+
+def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
+    words = []
+    if "reason" in told:
+        words.append(("reason", str(told["reason"])))
+    if isinstance(given := told.get("delegation"), dict):
+        words.append(("runs at", f"{given.get('cluster_id')}/{given.get('service')}"))
+    if isinstance(came := told.get("received"), dict):
+        words.append(("came from", str(came.get("from"))))
+    return words
 
 
 @app.command()

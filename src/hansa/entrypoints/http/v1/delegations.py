@@ -18,7 +18,7 @@ from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer
 from hansa.identity import access
 from hansa.kernel import names
 from hansa.kernel.errors import Conflict, NotFound, Unauthenticated
-from hansa.services import receiving
+from hansa.services import history, receiving
 
 router = APIRouter(prefix="/v1", tags=["federation"], default_response_class=Response)
 CAPABILITIES = ("delegation-permits", "mesh-tokens")
@@ -121,7 +121,7 @@ async def job(app: AppDep, caller: CallerDep, job: JobName) -> Response:
         "finished": found.finished,
         "attempt": found.attempt,
         "exit_code": found.exit_code,
-        "reason": found.reason,
+        "reason": history.why(app.room, found),
     }
     given = await app.room.delegations.get(job)
     if given is not None and given.cluster_id:
