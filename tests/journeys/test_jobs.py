@@ -117,14 +117,14 @@ def test_jobs_are_deleted_one_by_one_or_all_together(make_service: MakeService, 
 
 
 def test_a_job_that_waits_has_no_log_yet_and_says_why(make_service: MakeService, alice: httpx.Client) -> None:
-    name = make_service(alice, "true", cpu="64")  # as much as the cluster has: one at a time
+    name = make_service(alice, "true", cpu="64")  # as much as the cluster has, and far more than she may use at a time
     first = make_service(alice, "exec sleep 1000", cpu="1")
     alice.post(f"/job/{first}")
     eventually(lambda: "Running" in str(all_jobs(alice, first)))
     waiting = alice.post(f"/job/{name}").headers["x-hansa-job"]
     assert list(all_jobs(alice, name)[waiting]) == ["status", "creation_time"]
     assert all_jobs(alice, name)[waiting]["status"] == "Pending"
-    why = "it waits for room: it needs 64000m cpu"
+    why = "use up their quota of cpu"
     answer = alice.get(f"/system/logs/{name}/{waiting}")
     assert answer.status_code == 404
     assert why in answer.text
