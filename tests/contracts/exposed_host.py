@@ -6,13 +6,14 @@ machine with Python 3 at /usr/bin/python3 can run.
 
 import asyncio
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from contracts.orders import order
 from hansa.kernel.errors import Temporary
-from hansa.services import Deployment, ExposedHost, RunOrder
+from hansa.services import Deployment, ExposedHost, LogLine, RunOrder
 from hansa.services.service import Expose
 
 PATIENCE = 20.0
@@ -68,6 +69,14 @@ async def until_state(host: ExposedHost, state: str, name: str = "tool") -> Depl
         pytest.fail(f"not {state} but {seen}; log:\n{log}")
 
 
+async def printed(host: ExposedHost, count: int = 1) -> Sequence[LogLine]:
+    """What it printed, once that is so many lines: they may take another way than its answers."""
+    async with asyncio.timeout(PATIENCE):
+        while len(lines := host.log("tool", 10)) < count:
+            await asyncio.sleep(0.02)
+    return lines
+
+
 class ExposedHostContract:
     async def test_it_becomes_ready_and_answers(self, host: ExposedHost) -> None:
         await host.apply(server("hello"), running=True)
@@ -75,17 +84,15 @@ class ExposedHostContract:
         assert (seen.active, seen.affected, seen.kind) == (1, 0, "exposed_service")
         assert seen.since is not None
         assert await ask(host) == b"hello"
-        async with asyncio.timeout(PATIENCE):  # what it printed may take another way than its answers
-            while not host.log("tool", 10):
-                await asyncio.sleep(0.02)
-        assert [line.text for line in host.log("tool", 10)] == ["listening"]
-        assert host.log("tool", 10)[0].at > 1_700_000_000
+        (line,) = await printed(host)
+        assert line.text == "listening"
+        assert line.at > 1_700_000_000
 
     async def test_applying_the_same_again_changes_nothing(self, host: ExposedHost) -> None:
         script = "cat /proc/sys/kernel/random/uuid\n"
         await host.apply(server("hello", before=script), running=True)
         await until_state(host, "ready")
-        before = host.log("tool", 10)
+        before = await printed(host, 2)
         await host.apply(server("hello", before=script), running=True)
         await asyncio.sleep(0.3)
         assert host.log("tool", 10) == before
@@ -124,7 +131,7 @@ class ExposedHostContract:
         script = "cat /proc/sys/kernel/random/uuid\n"
         await host.apply(server("hello", before=script), running=True)
         await until_state(host, "ready")
-        first = host.log("tool", 10)[0]
+        first = (await printed(host, 2))[0]
         await host.restart("tool")
         async with asyncio.timeout(PATIENCE):
             while sum(line.text == "listening" for line in host.log("tool", 20)) < 2:

@@ -14,6 +14,7 @@ from lightkube import AsyncClient, KubeConfig
 from lightkube.core.exceptions import ApiError, ConfigError, LoadResourceError
 from lightkube.types import CascadeType, PatchType
 
+from hansa.drivers.kubernetes import sockets
 from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.kernel.errors import NotFound
 
@@ -45,7 +46,9 @@ class Connection:
             given = KubeConfig.from_file(str(kubeconfig)) if kubeconfig else KubeConfig.from_service_account()
             chosen = given.get(context_name=context or None)
             limits = httpx2.Timeout(_CALL, pool=_CALL)
-            return cls(AsyncClient(config=chosen, timeout=limits, field_manager=FIELD_MANAGER, trust_env=False))
+            client = AsyncClient(config=chosen, timeout=limits, field_manager=FIELD_MANAGER, trust_env=False)
+            sockets.close_what_is_given_up(client._client._client)
+            return cls(client)
         except _UNUSABLE as error:
             raise ApiRefused(
                 f"the kubeconfig cannot be used: {_trouble(error)}",

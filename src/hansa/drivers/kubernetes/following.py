@@ -6,8 +6,8 @@ believed for long that is not so any more.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import httpx2
 import structlog
@@ -17,9 +17,7 @@ _log = structlog.get_logger("hansa.kubernetes")
 _QUIET = 60  # seconds without a word after which all is listed again
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _PAGE = 500
-_LAST_CALL = 2.0  # seconds for a call that is under way when we are to end
 
-T = TypeVar("T")
 Key = tuple[str, str]  # namespace and name
 
 
@@ -79,7 +77,9 @@ class Follow:
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _list(self, namespace: str) -> str:
-        version, found = await _to_its_end(self._listed_now(namespace))
+        async with asyncio.timeout(self._quiet):
+            listing = self._client.list(self._kind, namespace=namespace, labels=self._labels, chunk_size=_PAGE)
+            found = {_key(one): one async for one in listing}
         former = {key: one for key, one in self._known.items() if namespace in ("*", key[0])}
         self._known = {key: one for key, one in self._known.items() if key not in former} | found
         self._listed.add(namespace)
@@ -88,13 +88,7 @@ class Follow:
         for key in former.keys() | found.keys():
             if _version(former.get(key)) != _version(found.get(key)):
                 self._changed(key)
-        return version
-
-    async def _listed_now(self, namespace: str) -> tuple[str, dict[Key, Any]]:
-        async with asyncio.timeout(self._quiet):
-            listing = self._client.list(self._kind, namespace=namespace, labels=self._labels, chunk_size=_PAGE)
-            found = {_key(one): one async for one in listing}
-        return str(listing.resourceVersion), found
+        return str(listing.resourceVersion)
 
     async def _watch(self, namespace: str, version: str) -> None:
         events = self._client.watch(
@@ -113,18 +107,6 @@ class Follow:
             else:
                 self._known[key] = one
             self._changed(key)
-
-
-async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
-    """Also if we are cancelled, for a moment: a call that is cut off in its handshake leaves its socket behind."""
-    calling = asyncio.ensure_future(call)
-    try:
-        return await asyncio.shield(calling)
-    except asyncio.CancelledError:
-        await asyncio.wait({calling}, timeout=_LAST_CALL)
-        calling.cancel()
-        await asyncio.gather(calling, return_exceptions=True)
-        raise
 
 
 def _key(one: Any) -> Key:
