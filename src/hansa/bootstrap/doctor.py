@@ -213,6 +213,7 @@ async def _kubernetes(given: Settings) -> list[Check]:
         image=asked.image,
         own_namespace=asked.namespace,
         namespaces=asked.namespaces,
+        pull_secrets=asked.pull_secrets,
         storage_class=asked.storage_class,
         priority_class=asked.priority_class,
         node_selector=asked.node_selector,

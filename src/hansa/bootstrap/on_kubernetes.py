@@ -45,6 +45,7 @@ class OnKubernetes:
             private=asked.namespace,
             allowed=asked.namespaces,
             queue=asked.queue,
+            pull_secrets=asked.pull_secrets,
         )
         self._kept: kubernetes.KeptServices | None = None
 
@@ -188,6 +189,7 @@ def _shape(given: Settings) -> kubernetes.Shape:
         cluster=given.cluster.id,
         stager_image=asked.image,
         pull_policy=asked.pull_policy,
+        pull_secrets=asked.pull_secrets,
         user=asked.user,
         queue=kubernetes.queue_name(given.cluster.id) if asked.queue else "",
         priority_class=asked.priority_class,

@@ -97,13 +97,15 @@ async def test_what_the_settings_name_has_to_be_there(access: Access) -> None:
     wanted = Wanted(
         kubeconfig=access.kubeconfig,
         namespaces=("north", "default"),
+        pull_secrets=("harbour",),
         storage_class="slow",
         priority_class="high",
         node_selector={"disk": "slow"},
     )
     found = await by_name(wanted)
     failed = {name for name, one in found.items() if one.ok is False}
-    assert failed == {"volumes", "priority class", "nodes", "namespaces"}
+    assert failed == {"volumes", "priority class", "nodes", "namespaces", "pull secrets"}
+    assert "kubectl -n north create secret docker-registry harbour" in found["pull secrets"].hint
     assert "there are: fast" in found["volumes"].hint
     assert "kubectl create namespace north" in found["namespaces"].hint
     assert "node_selector" in found["nodes"].hint

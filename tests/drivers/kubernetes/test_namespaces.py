@@ -1,7 +1,9 @@
 """A user's namespace is marked as OSCAR marks it, and never another user's."""
 
 import asyncio
+import base64
 import contextlib
+import json
 import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -10,14 +12,14 @@ from typing import Any
 
 import pytest
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.core_v1 import Namespace, ResourceQuota
+from lightkube.resources.core_v1 import Namespace, ResourceQuota, Secret
 
 from contracts.orders import order
 from hansa import storage
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
-from hansa.drivers.kubernetes.namespaces import Namespaces, NamespaceTaken
+from hansa.drivers.kubernetes.namespaces import Namespaces, NamespaceTaken, PullSecretMissing
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.identity import Caller, Vault, owner_hash, user_namespace
 from hansa.kernel.clock import SystemClock
@@ -123,6 +125,45 @@ async def test_with_a_list_nothing_is_made_and_no_other_is_used(ground: Ground) 
     assert await ground.api.get(Namespace, f"{ground.prefix}-u") is None
     assert await ground.api.get(Namespace, f"{ground.prefix}-p") is None
     assert await homes.claim("team-a", "alice")
+
+
+async def test_what_nodes_pull_our_image_with_is_where_users_pods_are(ground: Ground) -> None:
+    name, own, theirs = (f"{ground.prefix}-{end}" for end in "upt")
+
+    async def ensured(namespace: str, owner: str = "") -> None:
+        """As after a start."""
+        await ground.namespaces(pull_secrets=("harbour",)).ensure(namespace, owner)
+
+    async def there(namespace: str) -> tuple[str, dict[str, str]]:
+        found = await ground.api.get(Secret, "harbour", namespace)
+        assert found is not None
+        return found.type, found.data
+
+    with pytest.raises(PullSecretMissing, match=f"no Secret harbour in namespace {own}"):
+        await ensured(name, "alice")
+    await ensured(own)
+    for password in ("first", "second"):
+        made = pull_secret("harbour", own, password)
+        await ground.api.delete(Secret, "harbour", own)
+        await ground.api.create(made)
+        await ensured(name, "alice")
+        assert await there(name) == ("kubernetes.io/dockerconfigjson", made.data)
+    await ground.namespaces().ensure(theirs, "bob")
+    by_hand = pull_secret("harbour", theirs, "by hand")
+    await ground.api.create(by_hand)
+    await ensured(theirs, "bob")
+    assert (await there(theirs))[1] == by_hand.data
+
+
+def pull_secret(name: str, namespace: str, password: str) -> Any:
+    known = json.dumps({"auths": {"registry.example.org": {"username": "hansa", "password": password}}})
+    return Secret.from_dict(
+        {
+            "metadata": {"name": name, "namespace": namespace},
+            "type": "kubernetes.io/dockerconfigjson",
+            "data": {".dockerconfigjson": base64.b64encode(known.encode()).decode()},
+        }
+    )
 
 
 async def test_hosts_put_an_order_where_it_belongs(ground: Ground) -> None:

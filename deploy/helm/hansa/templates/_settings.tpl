@@ -29,6 +29,7 @@
   {{- $_ := set $all "storage" $store -}}
   {{- $_ := set $all "kubernetes" (dict
         "image" (include "hansa.image" .)
+        "pull_secrets" $v.image.pullSecrets
         "namespace" .Release.Namespace
         "namespaces" $v.kubernetes.namespaces
         "shared" (eq (include "hansa.isShared" .) "true")

@@ -53,6 +53,7 @@ class Wanted:
     image: str = ""
     own_namespace: str = "hansa"
     namespaces: tuple[str, ...] = ()
+    pull_secrets: tuple[str, ...] = ()
     storage_class: str = ""
     priority_class: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +92,8 @@ async def _looked(api: Connection, wanted: Wanted) -> list[Finding]:
         "namespaces": _namespaces(api, wanted),
         "ingress": _ingress(api),
     }
+    if wanted.pull_secrets:
+        checks["pull secrets"] = _pull_secrets(api, wanted)
     if wanted.priority_class:
         checks["priority class"] = _priority_class(api, wanted.priority_class)
     asked = await asyncio.gather(*(_safely(name, check) for name, check in checks.items()))
@@ -255,6 +258,22 @@ async def _namespaces(api: Connection, wanted: Wanted) -> Finding:
         return Finding("namespaces", None, f"pod security is not restricted in {', '.join(open_ones)}", hint)
     made = "restricted by pod security" if wanted.namespaces else "users' are made restricted by pod security"
     return Finding("namespaces", True, f"{', '.join(levels)}; {made}")
+
+
+async def _pull_secrets(api: Connection, wanted: Wanted) -> Finding:
+    """With given namespaces nobody copies them there."""
+    missing = []
+    for namespace in wanted.namespaces or (wanted.own_namespace,):
+        for name in wanted.pull_secrets:
+            try:
+                await api.ask(f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}")
+            except NotFound:
+                missing.append(f"{namespace}/{name}")
+    if missing:
+        namespace, _, name = missing[0].partition("/")
+        hint = f"kubectl -n {namespace} create secret docker-registry {name} --docker-server=…"
+        return Finding("pull secrets", False, f"not there: {', '.join(missing)}", hint)
+    return Finding("pull secrets", True, ", ".join(wanted.pull_secrets))
 
 
 async def _ingress(api: Connection) -> Finding:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import structlog
-from lightkube.resources.core_v1 import LimitRange, Namespace, ResourceQuota
+from lightkube.resources.core_v1 import LimitRange, Namespace, ResourceQuota, Secret
 
 from hansa import identity, resources
 from hansa.drivers.kubernetes import labels, quota_manifest
@@ -32,6 +32,12 @@ class NamespaceTaken(errors.Conflict):
     code = "kubernetes.namespace-taken"
 
 
+class PullSecretMissing(errors.Temporary):
+    """A Secret with which nodes should pull Hansa's own image is not there."""
+
+    code = "kubernetes.pull-secret-missing"
+
+
 def _nobody(_namespace: str) -> str:
     return ""
 
@@ -52,10 +58,12 @@ class Namespaces:
         private: str = "",
         allowed: Sequence[str] = (),
         queue: str = "",
+        pull_secrets: Sequence[str] = (),
         owner_of: Callable[[str], str] = _nobody,
         limits_of: Callable[[str], resources.Limits | None] = _unlimited,
     ) -> None:
-        """`queue` is the ClusterQueue of Kueue for users' jobs. `owner_of` tells whose namespace it is ("": nobody's),
+        """`queue` is the ClusterQueue of Kueue for users' jobs, `pull_secrets` are of the manager's own namespace, for
+        the registry of the image that helps in every pod. `owner_of` tells whose namespace it is ("": nobody's),
         `limits_of` what a user is held to (None: nothing).
         Raises `BadSetting` if users' pods would run in the manager's own namespace."""
         if private and private in (default, *allowed):
@@ -68,6 +76,7 @@ class Namespaces:
         self.private = private
         self.allowed = tuple(allowed)
         self._queue = queue
+        self._pull_secrets = tuple(pull_secrets)
         self._default = default
         self._owner_of = owner_of
         self._limits_of = limits_of
@@ -93,6 +102,8 @@ class Namespaces:
             return
         owner = owner or self._user(name, self._owner_of(name))
         found = await self._there(name, owner)
+        if name != self.private:
+            await self._bring_pull_secrets(name)
         if owner:
             self._check_owner(found, owner)
             await self._mark(found, owner)
@@ -160,6 +171,23 @@ class Namespaces:
                 f"the namespace {name} is being deleted", hint="it is made again when it is gone", retry_after=5.0
             )
         return found
+
+    async def _bring_pull_secrets(self, namespace: str) -> None:
+        """What somebody else put there under the same name stays."""
+        for name in self._pull_secrets:
+            source = await self._api.get(Secret, name, self.private)
+            if source is None:
+                raise PullSecretMissing(
+                    f"there is no Secret {name} in namespace {self.private}, which kubernetes.pull_secrets names",
+                    hint=f"kubectl -n {self.private} create secret docker-registry {name} --docker-server=…",
+                )
+            there = await self._api.get(Secret, name, namespace)
+            ours = labels.of_cluster(self.cluster)
+            if there is not None and not ours.items() <= (there.metadata.labels or {}).items():
+                continue
+            about = {"name": name, "namespace": namespace, "labels": ours}
+            copy = {"metadata": about, "type": source.type, "data": source.data or {}}
+            await self._api.apply(cast(Secret, Secret.from_dict(copy)))
 
     async def _mark(self, found: Any, owner: str) -> None:
         """One of ours that has no owner yet."""

@@ -24,6 +24,8 @@ class Shape:
     stager_image: str
     pull_policy: str = ""
     """Of users' images."""
+    pull_secrets: tuple[str, ...] = ()
+    """For the registry of `stager_image`."""
     user: int = 10001
     """Scripts run as this user: never as root."""
     node: str = "kubernetes"
@@ -170,7 +172,9 @@ def body(
         "nodeSelector": dict(shape.node_selector),
         "affinity": _beside_others(order),
         "tolerations": [dict(one) for one in shape.tolerations],
-        "imagePullSecrets": [{"name": name} for name in order.service.image_pull_secrets],
+        "imagePullSecrets": [
+            {"name": name} for name in dict.fromkeys((*order.service.image_pull_secrets, *shape.pull_secrets))
+        ],
     }
     return {
         "automountServiceAccountToken": False,
