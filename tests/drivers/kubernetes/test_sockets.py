@@ -21,9 +21,8 @@ class Silent:
         self.left = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.came.set()
         while await reader.read(4096):
-            pass
+            self.came.set()  # its first word: the handshake has begun
         self.left.set()
         writer.close()
 
