@@ -114,7 +114,7 @@ class Installation:
         return httpx.Client(base_url=f"http://{address}:{port}", auth=signed, trust_env=False, timeout=120)
 
     async def address(self) -> str:
-        """Of its Service. There are no names in this cluster."""
+        """Of its Service, as we reach it from outside: names are known to pods alone."""
         found = await self.api.get(Service, self.fullname, namespace=self.namespace)
         assert found.spec is not None
         assert found.spec.clusterIP is not None

@@ -94,7 +94,7 @@ async def test_a_manager_runs_services_and_keeps_them(
         assert door.get("/ready").json() == {"ready": True, "missing": []}
     assert await release.lacks() == []
 
-    # There are no names in this cluster: pods find the store by its Service's address, which is known only now.
+    # Users get this address in signed links too, so it is one that we outside reach; it is known only now.
     values |= {"storage": {"publicEndpoint": f"http://{await release.address()}:8333"}}
     await release.upgrade(values)
     assert (await release.pod()).metadata.uid != first.metadata.uid
