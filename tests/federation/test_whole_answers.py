@@ -1,6 +1,7 @@
 """Answers about everybody: made once for many who ask, never without what somebody changed."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -71,6 +72,18 @@ async def test_what_somebody_changed_while_it_was_made_is_in_the_next() -> None:
     make.goes_on.set()
     assert await asking == b"1"
     assert await answers.get("all", LARGE, lambda: edition[0], make) == b"2"
+
+
+async def test_many_who_wait_for_a_slow_answer_are_not_told_one_after_another() -> None:
+    """Each change makes another edition, and what is made takes longer than an answer stays fresh."""
+    clock = itertools.count(100.0, 1.0)
+    editions = itertools.count()
+    answers, make = WholeAnswers(lambda: next(clock)), Counting()
+    make.goes_on.clear()
+    asking = [asyncio.create_task(answers.get("all", LARGE, lambda: next(editions), make)) for _ in range(20)]
+    await asyncio.sleep(0)
+    make.goes_on.set()
+    assert await asyncio.gather(*asking) == [b"1"] + [b"2"] * 19
 
 
 async def test_a_small_federation_is_always_told_the_newest() -> None:

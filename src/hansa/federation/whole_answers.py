@@ -14,10 +14,17 @@ LARGE = 200  # clusters: with fewer, an answer costs little
 _FRESH = 0.5  # seconds
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    edition: object
+    begun: float
+    body: bytes
+
+
 @dataclass(slots=True)
 class WholeAnswers:
     now: Callable[[], float] = time.monotonic
-    _kept: dict[str, tuple[object, float, bytes]] = field(default_factory=dict)
+    _kept: dict[str, _Kept] = field(default_factory=dict)
     _making: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     async def get(
@@ -26,18 +33,17 @@ class WholeAnswers:
         """`edition` gives another whenever somebody changed something on purpose."""
         if clusters < LARGE:
             return await make()
-        if (kept := self._fresh(what, edition())) is not None:
-            return kept
-        async with self._making[what]:  # who comes meanwhile waits for what is being made
-            wanted, began = edition(), self.now()
-            if (kept := self._fresh(what, wanted)) is not None:
-                return kept
+        came = self.now()
+        if (found := self._kept.get(what)) is not None and self._is_fresh(found, edition()):
+            return found.body
+        async with self._making[what]:
+            # One that was begun while we waited has in it all that was changed before we came.
+            if (found := self._kept.get(what)) is not None and (found.begun > came or self._is_fresh(found, edition())):
+                return found.body
+            began, begun_with = self.now(), edition()
             body = await make()
-            self._kept[what] = wanted, began, body
+            self._kept[what] = _Kept(begun_with, began, body)
             return body
 
-    def _fresh(self, what: str, edition: object) -> bytes | None:
-        found = self._kept.get(what)
-        if found is None or found[0] != edition or self.now() - found[1] >= _FRESH:
-            return None
-        return found[2]
+    def _is_fresh(self, kept: _Kept, edition: object) -> bool:
+        return kept.edition == edition and self.now() - kept.begun < _FRESH

@@ -56,7 +56,8 @@ class KubernetesSettings(_Group):
     """Hansa's own image, which the nodes can pull: it brings jobs' files in and out. Needed with `kubernetes`."""
     pull_secrets: tuple[str, ...] = ()
     """Secrets in the manager's own namespace with which nodes pull that image, where its registry asks who pulls. They
-    are copied to users' namespaces; with `namespaces` they have to be in each of these already."""
+    are copied to users' namespaces; with `namespaces` they have to be in each of these already. Users can run whatever
+    these can pull: give one for this image alone."""
     pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
     """When users' images are pulled; empty is Kubernetes' own rule: always for `latest`, else if it is not there."""
     namespace: str = Field("hansa", pattern=_NAME)

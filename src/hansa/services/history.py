@@ -33,8 +33,10 @@ async def find(room: Room, caller: Caller, service: str, name: str) -> Job:
 
 
 def why(room: Room, job: Job) -> str:
-    """Why it waits, or how it ended, in words. What it waits for changes all the time, so that is not on record."""
-    return job.reason or (room.dispatcher.why_waiting(job.name) if job.status is Status.PENDING else "")
+    """Why it waits, or how it ended, in words. What it waits for now is not on record, for that changes all the time;
+    what is on record tells how it came to wait."""
+    now = room.dispatcher.why_waiting(job.name) if job.status is Status.PENDING else ""
+    return "; ".join(words for words in (now, job.reason) if words)
 
 
 async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps: bool) -> str:

@@ -16,6 +16,7 @@ from lightkube.resources.core_v1 import Namespace, ResourceQuota, Secret
 
 from contracts.orders import order
 from hansa import storage
+from hansa.drivers.kubernetes import namespaces
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
@@ -145,14 +146,34 @@ async def test_what_nodes_pull_our_image_with_is_where_users_pods_are(ground: Gr
     for password in ("first", "second"):
         made = pull_secret("harbour", own, password)
         await ground.api.delete(Secret, "harbour", own)
+        if password == "second":
+            await ensured(name, "alice")  # the copy serves while there is none
         await ground.api.create(made)
         await ensured(name, "alice")
         assert await there(name) == ("kubernetes.io/dockerconfigjson", made.data)
     await ground.namespaces().ensure(theirs, "bob")
+    with pytest.raises(NamespaceTaken):
+        await ensured(theirs, "alice")
+    assert await ground.api.get(Secret, "harbour", theirs) is None  # nothing of it comes to a stranger
     by_hand = pull_secret("harbour", theirs, "by hand")
     await ground.api.create(by_hand)
     await ensured(theirs, "bob")
     assert (await there(theirs))[1] == by_hand.data
+
+
+async def test_a_pull_secret_that_was_replaced_is_followed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "_PULLED_AGAIN", 0.0)
+    name, own = (f"{ground.prefix}-{end}" for end in "up")
+    homes = ground.namespaces(pull_secrets=("harbour",))
+    await homes.ensure(own)
+    for password in ("first", "second"):
+        made = pull_secret("harbour", own, password)
+        await ground.api.delete(Secret, "harbour", own)
+        await ground.api.create(made)
+        await homes.ensure(name, "alice")
+        found = await ground.api.get(Secret, "harbour", name)
+        assert found is not None
+        assert found.data == made.data
 
 
 def pull_secret(name: str, namespace: str, password: str) -> Any:

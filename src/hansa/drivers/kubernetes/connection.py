@@ -47,13 +47,13 @@ class Connection:
             chosen = given.get(context_name=context or None)
             limits = httpx2.Timeout(_CALL, pool=_CALL)
             client = AsyncClient(config=chosen, timeout=limits, field_manager=FIELD_MANAGER, trust_env=False)
-            sockets.close_what_is_given_up(client._client._client)
-            return cls(client)
         except _UNUSABLE as error:
             raise ApiRefused(
                 f"the kubeconfig cannot be used: {_trouble(error)}",
                 hint="check the file, and the context it is used with",
             ) from None
+        sockets.close_what_is_given_up(client._client._client)
+        return cls(client)
 
     async def close(self) -> None:
         await self.client.close()

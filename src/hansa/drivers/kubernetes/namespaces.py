@@ -5,6 +5,7 @@ A namespace is marked with its owner as OSCAR marks it, so that it is known whos
 manager that shares this Kubernetes. `ensure` makes it again if it is gone when something is to run there.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ _SECURITY = {
     "pod-security.kubernetes.io/enforce": "restricted",
     "pod-security.kubernetes.io/warn": "restricted",
 }
+_PULLED_AGAIN = 600.0  # seconds
 _log = structlog.get_logger("hansa.kubernetes")
 
 
@@ -32,8 +34,8 @@ class NamespaceTaken(errors.Conflict):
     code = "kubernetes.namespace-taken"
 
 
-class PullSecretMissing(errors.Temporary):
-    """A Secret with which nodes should pull Hansa's own image is not there."""
+class PullSecretMissing(ApiUnreachable):
+    """A Secret with which nodes should pull Hansa's own image is not there; what needs it waits."""
 
     code = "kubernetes.pull-secret-missing"
 
@@ -81,6 +83,7 @@ class Namespaces:
         self._owner_of = owner_of
         self._limits_of = limits_of
         self._made: dict[str, str] = {}  # by name, with the owner
+        self._pulled: dict[str, float] = {}  # by name, when pull secrets were last brought there
 
     def told_by(self, owner_of: Callable[[str], str], limits_of: Callable[[str], resources.Limits | None]) -> None:
         """Whom to ask from now on: people and quotas are there later than we."""
@@ -99,23 +102,24 @@ class Namespaces:
             return
         owner = self._user(name, owner)
         if name in self._made and owner in ("", self._made[name]):
+            await self._bring_pull_secrets(name)
             return
         owner = owner or self._user(name, self._owner_of(name))
         found = await self._there(name, owner)
-        if name != self.private:
-            await self._bring_pull_secrets(name)
         if owner:
             self._check_owner(found, owner)
             await self._mark(found, owner)
             await self._limit(name, owner)
             if self._queue:
                 await self._api.apply(quota_manifest.local_queue(name, self.cluster, self._queue))
+        await self._bring_pull_secrets(name)
         self._made[name] = owner
 
     def forget(self, name: str = "") -> None:
         """Looks again when something is to run there: it is gone, or (for all of them) quotas are others."""
         for one in [name] if name else list(self._made):
             self._made.pop(one, None)
+            self._pulled.pop(one, None)
 
     async def claim(self, name: str, owner: str) -> bool:
         """Takes it for a user. False if it is another's: another user's, or that of another manager's user, for the
@@ -173,21 +177,36 @@ class Namespaces:
         return found
 
     async def _bring_pull_secrets(self, namespace: str) -> None:
-        """What somebody else put there under the same name stays."""
+        """They are looked at again now and then: some registries give out a new one every few hours."""
+        now = time.monotonic()
+        if namespace == self.private or now - self._pulled.get(namespace, -_PULLED_AGAIN) < _PULLED_AGAIN:
+            return
         for name in self._pull_secrets:
-            source = await self._api.get(Secret, name, self.private)
-            if source is None:
-                raise PullSecretMissing(
-                    f"there is no Secret {name} in namespace {self.private}, which kubernetes.pull_secrets names",
-                    hint=f"kubectl -n {self.private} create secret docker-registry {name} --docker-server=…",
-                )
-            there = await self._api.get(Secret, name, namespace)
-            ours = labels.of_cluster(self.cluster)
-            if there is not None and not ours.items() <= (there.metadata.labels or {}).items():
-                continue
-            about = {"name": name, "namespace": namespace, "labels": ours}
-            copy = {"metadata": about, "type": source.type, "data": source.data or {}}
-            await self._api.apply(cast(Secret, Secret.from_dict(copy)))
+            await self._bring_pull_secret(name, namespace)
+        self._pulled[namespace] = now
+
+    async def _bring_pull_secret(self, name: str, namespace: str) -> None:
+        source = await self._api.get(Secret, name, self.private)
+        there = await self._api.get(Secret, name, namespace)
+        if there is not None and labels.FOR_PULLING not in (there.metadata.labels or {}):
+            _log.warning("a Secret of that name is there; it is left as it is", namespace=namespace, secret=name)
+            return
+        if source is None and there is None:
+            raise PullSecretMissing(
+                f"there is no Secret {name} in namespace {self.private}, which kubernetes.pull_secrets names",
+                hint=f"kubectl -n {self.private} create secret docker-registry {name} --docker-server=…",
+                retry_after=5.0,
+            )
+        if source is None:
+            _log.warning("a pull secret is gone; users' copies are used", namespace=self.private, secret=name)
+            return
+        about = {
+            "name": name,
+            "namespace": namespace,
+            "labels": {**labels.of_cluster(self.cluster), labels.FOR_PULLING: ""},
+        }
+        copy = {"metadata": about, "type": source.type, "data": source.data or {}}
+        await self._api.apply(cast(Secret, Secret.from_dict(copy)))
 
     async def _mark(self, found: Any, owner: str) -> None:
         """One of ours that has no owner yet."""

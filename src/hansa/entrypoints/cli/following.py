@@ -80,11 +80,14 @@ def follow(
 ) -> Job:
     """Waits until the job has ended and hands each new piece of its log to `show`."""
     end = time.monotonic() + timeout
-    shown = b""
+    shown, tells_why = b"", True
     with screen.waiting(f"job {job}") as bar:
         while True:
             seen = find(manager, service, job)
-            why = manager.story(job).get("reason") if seen.status in _WAITING else ""
+            why = ""
+            if seen.status in _WAITING and tells_why:
+                story = manager.story(job)
+                why, tells_why = str(story.get("reason") or ""), bool(story)
             bar.title(f"job {job}: {seen.status}" + (f", {why}" if why else ""))
             if seen.status not in _WAITING:
                 log = log_of(manager, service, job, timestamps=timestamps)

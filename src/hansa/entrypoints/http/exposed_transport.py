@@ -12,7 +12,7 @@ import httpcore
 from hansa.services import ExposedHost
 
 # Seconds. Kept for longer, a connection would bring every call to the version it was made to, until that one ends in
-# the middle of a call. This is less than a replaced version gets to end the calls under way.
+# the middle of a call. This is less than a version gets to end the calls under way where the new one runs beside it.
 _USED_AGAIN_FOR = 0.5
 
 
@@ -84,7 +84,7 @@ class ExposedPools:
     def of(self, service: str) -> httpcore.AsyncConnectionPool:
         if service not in self._pools:
             self._pools[service] = httpcore.AsyncConnectionPool(
-                network_backend=_Dialer(self._host, service), max_connections=100, keepalive_expiry=10
+                network_backend=_Dialer(self._host, service), max_connections=100, keepalive_expiry=_USED_AGAIN_FOR
             )
         return self._pools[service]
 

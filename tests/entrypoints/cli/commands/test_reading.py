@@ -74,11 +74,16 @@ def test_a_job_tells_why_it_waits_and_where_it_went(admin: SmallServer, hansa: H
         "status": "Pending",
         "reason": "it waits for room",
     }
-    admin.on("GET /system/logs/k", {"jobs": {"k-1": {"status": "Running"}}})
-    admin.on("GET /v1/jobs/k-1", {**story, "reason": "", "delegation": {"cluster_id": "visby", "service": "j-v"}})
-    out = hansa("job", "show", "k").out
+    admin.on("GET /system/logs/k", {"jobs": {f"k-{number}": {"status": "Running"} for number in (1, 2, 3)}})
+    went = {"cluster_id": "visby", "service": "j-v"}
+    for name, phase in (("k-1", "away"), ("k-2", "done"), ("k-3", "back")):
+        admin.on(f"GET /v1/jobs/{name}", {**story, "reason": "", "delegation": {**went, "phase": phase}})
+    out = hansa("job", "show", "k", "k-1").out
+    assert "runs at" in out
     assert "visby/j-v" in out
     assert "reason" not in out
+    assert "ran at" in hansa("job", "show", "k", "k-2").out
+    assert "visby" not in hansa("job", "show", "k", "k-3").out
 
 
 def test_removing_jobs(admin: SmallServer, hansa: Hansa) -> None:

@@ -9,6 +9,7 @@ from hansa.entrypoints.cli.client import segment
 from hansa.entrypoints.cli.screen import Screen
 
 app = typer.Typer(help="Jobs: list, show, read logs, remove.", no_args_is_help=True)
+_WHERE = {"away": "runs at", "done": "ran at"}  # by the phase of a delegation; in the others it is nowhere else
 JobName = Annotated[str | None, typer.Argument(metavar="JOB", help="The job; without, the newest.")]
 
 
@@ -54,8 +55,8 @@ def _in_words(told: dict[str, Any]) -> list[tuple[str, str]]:
     words = []
     if "reason" in told:
         words.append(("reason", str(told["reason"])))
-    if isinstance(given := told.get("delegation"), dict):
-        words.append(("runs at", f"{given.get('cluster_id')}/{given.get('service')}"))
+    if isinstance(given := told.get("delegation"), dict) and (where := _WHERE.get(given.get("phase", ""))):
+        words.append((where, f"{given.get('cluster_id')}/{given.get('service')}"))
     if isinstance(came := told.get("received"), dict):
         words.append(("came from", str(came.get("from"))))
     return words
