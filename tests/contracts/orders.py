@@ -14,7 +14,7 @@ def order(
     event: bytes = b"",
     secrets: dict[str, str] | None = None,
     providers: dict[str, dict[str, str]] | None = None,
-    seconds: float = 20,
+    seconds: float = 60,
     cpu: int = 500,
     memory: int = 64 * MIB,
     mounts: tuple[VolumeMount, ...] = (),
