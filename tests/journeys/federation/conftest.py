@@ -1,6 +1,6 @@
 """Four managers that know each other, whose cables can be cut; and services that go with their test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import httpx
@@ -16,6 +16,18 @@ from real.netns import Network
 
 ACCESS_SECONDS = 4  # so that every longer story needs several access tokens
 Deploy = Callable[..., str]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Whoever reads of a failure sees the last trouble that a manager wrote into its log, which is gone afterwards."""
+    report = yield
+    hansa = getattr(item, "funcargs", {}).get("hansa")
+    if report.failed and isinstance(hansa, Federation):
+        for name, cluster in hansa.clusters.items():
+            if (at := (log := cluster.log).rfind("Traceback")) >= 0:
+                report.sections.append((f"last trouble in the log of {name}", log[max(0, at - 500) : at + 4000]))
+    return report
 
 
 @pytest.fixture(scope="session")

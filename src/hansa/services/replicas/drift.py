@@ -74,6 +74,10 @@ async def _look_at(
     except HansaError as error:
         last = room.sightings.last(service.name, member.key)
         return MemberState(member.key, True, False, last, "", error.message)
+    except Exception as error:  # what is wrong with one must not hide how the others are
+        _log.exception("member not looked at", service=service.name, member=member.key)
+        last = room.sightings.last(service.name, member.key)
+        return MemberState(member.key, False, False, last, "", f"it could not be asked: {type(error).__name__}")
     return MemberState(member.key, True, not trouble, now, _mark_of(found), trouble)
 
 
