@@ -36,11 +36,13 @@ class _Tally:
         }
 
     def put(self, source: str, said: _Said | None) -> None:
-        here = said is not None and source in self._reached
-        count = len(said.targets & self._reached) if said is not None and here else 0
+        """What this source says now, instead of what it said before."""
+        count, down = 0, list[Link]()
+        if said is not None and source in self._reached:
+            count = len(said.targets & self._reached)
+            down = [link for link in said.down if link.target in self._reached]
         self.total += count - self._counts.get(source, 0)
         self._counts[source] = count
-        down = [link for link in said.down if link.target in self._reached] if said is not None and here else []
         self.down.pop(source, None)
         if down:
             self.down[source] = down

@@ -46,7 +46,7 @@ async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps
     text = await room.logs.read(job.name, timestamps=timestamps)
     if text is None:
         if job.reason:
-            return f"{job.reason}\n"
+            return f"{why(room, job)}\n"
         raise JobNotFound(f"job {name} has no log yet", hint=why(room, job) or f"it is {job.status.value}")
     if job.ended and job.reason and job.reason not in text:
         return f"{text}{job.reason}\n"  # ended from outside, when nobody wrote its log

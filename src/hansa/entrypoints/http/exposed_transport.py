@@ -84,7 +84,7 @@ class ExposedPools:
     def of(self, service: str) -> httpcore.AsyncConnectionPool:
         if service not in self._pools:
             self._pools[service] = httpcore.AsyncConnectionPool(
-                network_backend=_Dialer(self._host, service), max_connections=100, keepalive_expiry=_USED_AGAIN_FOR
+                network_backend=_Dialer(self._host, service), max_connections=100
             )
         return self._pools[service]
 

@@ -59,6 +59,9 @@ async def look(room: Room, record: Record, caller_authorization: str = "") -> li
 async def _look_at(
     room: Room, service: Service, member: Member, wanted: Worker | None, caller_authorization: str
 ) -> MemberState:
+    def not_seen(why: str, *, reachable: bool = False) -> MemberState:
+        return MemberState(member.key, reachable, False, room.sightings.last(service.name, member.key), "", why)
+
     try:
         peer = expansion.peer_of(room, service, member.cluster_id)
         known = await room.keyring.credentials(service, member.cluster_id, caller=caller_authorization)
@@ -69,15 +72,12 @@ async def _look_at(
             return MemberState(member.key, True, False, now, "", "it has no worker")
         trouble = await _trouble(room, service, wanted, peer, found) if wanted is not None else ""
     except PeerUnreachable as error:
-        last = room.sightings.last(service.name, member.key)
-        return MemberState(member.key, False, False, last, "", error.message)
+        return not_seen(error.message)
     except HansaError as error:
-        last = room.sightings.last(service.name, member.key)
-        return MemberState(member.key, True, False, last, "", error.message)
+        return not_seen(error.message, reachable=True)
     except Exception as error:  # what is wrong with one must not hide how the others are
         _log.exception("member not looked at", service=service.name, member=member.key)
-        last = room.sightings.last(service.name, member.key)
-        return MemberState(member.key, False, False, last, "", f"it could not be asked: {type(error).__name__}")
+        return not_seen(f"it could not be asked: {type(error).__name__}")
     return MemberState(member.key, True, not trouble, now, _mark_of(found), trouble)
 
 
