@@ -15,9 +15,10 @@ from bench.far import ONE_WAY, far_servers
 from bench.figures import Figure, Part, Sizes, percentile, spread
 from hansa.drivers.oscar import OscarPeers
 from hansa.kernel.clock import SystemClock
-from hansa.services import Credentials, Delegator, Job, Record, Room, Service, Status
+from hansa.kernel.federation import FederationSettings, KnownCluster
+from hansa.services import Delegator, Job, Record, Room, Service, Status
 from hansa.services.delegation import Prober, Receipt
-from hansa.settings import FederationSettings, KnownCluster
+from hansa.services.replicas import MemberKeys
 
 _MEMBERS = 16
 _OUT_OF = 300  # decisions from what is known, for each cold one
@@ -70,11 +71,14 @@ def _members() -> Iterator[tuple[dict[str, int], dict[str, int]]]:
 
 
 @dataclass(slots=True)
-class _Keys:
-    """A keyring with one key, which fits everywhere."""
+class _KeyHolders:
+    """Everybody takes keys."""
 
-    async def credentials(self, service: Service, cluster_id: str, *, caller: str = "") -> list[Credentials]:
-        return [Credentials("Bearer bench")]
+    def known(self, cluster_id: str) -> bool:
+        return True
+
+    async def add(self, cluster_id: str) -> None:
+        pass
 
 
 @dataclass(slots=True)
@@ -90,7 +94,8 @@ class _Part:
     peers: OscarPeers
     prober: Prober
     cluster_id: str = "bench"
-    keyring: _Keys = field(default_factory=_Keys)
+    member_keys: MemberKeys = field(default_factory=lambda: MemberKeys(b"bench"))
+    key_holders: _KeyHolders = field(default_factory=_KeyHolders)
     receipts: _NoReceipts = field(default_factory=_NoReceipts)
 
 

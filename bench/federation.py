@@ -52,7 +52,9 @@ def _members(count: int) -> str:
 def _far_members() -> Iterator[tuple[Manager, Mapping[str, Any]]]:
     """A coordinator, and the `clusters` of a definition that has far members."""
     with contextlib.ExitStack() as undo:
-        hosts = [undo.enter_context(running_manager()) for _ in range(_HOSTS)]
+        port = free_port()
+        origin = {"federation.clusters": {"bench": {"endpoint": f"http://127.0.0.1:{port}"}}}
+        hosts = [undo.enter_context(running_manager(origin)) for _ in range(_HOSTS)]
         serving = [hosts[number % _HOSTS] for number in range(MEMBERS[-1])]
         ports = undo.enter_context(far_servers([host.port for host in serving]))
         clusters = {
@@ -64,8 +66,8 @@ def _far_members() -> Iterator[tuple[Manager, Mapping[str, Any]]]:
             for number, (port, host) in enumerate(zip(ports, serving, strict=True))
         }
         known = {ident: {"endpoint": one["endpoint"]} for ident, one in clusters.items()}
-        manager = undo.enter_context(running_manager({"cluster.id": "bench", "federation.clusters": known}))
-        yield manager, clusters
+        own = {"cluster.id": "bench", "federation.clusters": known}
+        yield undo.enter_context(running_manager(own, port=port)), clusters
 
 
 def _create(manager: Manager, name: str, clusters: Mapping[str, Any]) -> float:

@@ -25,6 +25,7 @@ _KINDS = {
     "conflict": "it contradicts what exists",
     "too-large": "it is larger than accepted",
     "too-slow": "it did not arrive in time",
+    "too-many": "it came too often; `Retry-After` says when to try again",
     "bad-gateway": "another system that had to take part failed",
     "unavailable": "a part is not there now; `Retry-After` says when to try again",
     "internal": "Hansa or a part of it failed",

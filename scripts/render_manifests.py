@@ -21,11 +21,16 @@ NAME = NAMESPACE = "hansa"
 # The Secret is made by hand: a password in a public file is none.
 _ALWAYS: Mapping[str, Any] = {"existingSecret": "hansa", "persistence": {"keep": False}}
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "manager": ("A manager whose users get namespaces of their own.", {}),
+    "manager": ("A manager whose users' pods run in one namespace, oscar-svc, which is made here.", {}),
+    "manager-namespaces": (
+        "A manager whose users get namespaces of their own, which it makes.",
+        {"kubernetes": {"reach": "made"}},
+    ),
     "manager-restricted": (
-        "A manager with rights in one namespace for users' work, which has to be there: hansa-work.",
+        "A manager with rights in one namespace for users' work, which has to be there: hansa-work. It sees no nodes.",
         {
             "kubernetes": {"namespaces": ["hansa-work"]},
+            "rbac": {"nodes": False},
             "settings": {"jobs": {"cpu": "8", "memory": "16Gi"}},
         },
     ),

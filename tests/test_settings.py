@@ -50,19 +50,20 @@ def test_lists_and_tables_are_json() -> None:
     given = load(
         env={
             "HANSA_IMAGES__ALLOWED": '["a", "b"]',
-            "HANSA_OIDC__ISSUERS": '[{"url": "https://issuer.example/realms/x/", "groups": ["vo", " "]}]',
+            "HANSA_OIDC__ISSUERS": '[{"url": "https://issuer.example/x/", "audience": "a", "groups": ["vo", " "]}]',
             "HANSA_FEDERATION__CLUSTERS": '{"visby": {"endpoint": "https://visby.example"}}',
             "HANSA_HTTP": '{"port": 9002}',
         }
     )
     assert given.images.allowed == ("a", "b")
-    assert (given.oidc.issuers[0].url, given.oidc.issuers[0].groups) == ("https://issuer.example/realms/x", ("vo",))
+    assert (given.oidc.issuers[0].url, given.oidc.issuers[0].groups) == ("https://issuer.example/x", ("vo",))
     assert given.federation.clusters["visby"].endpoint == "https://visby.example"
     assert given.http.port == 9002
 
 
-def test_variables_of_the_command_line_and_of_tests_are_no_settings() -> None:
+def test_variables_of_the_command_line_and_of_a_checkout_are_no_settings() -> None:
     load(env={"HANSA_TOKEN": SECRET, "HANSA_URL": "x", "HANSA_TEST_STRICT": "1", "PATH": "/bin"})
+    load(env={"HANSA_SETUP_PACKAGES": "no", "HANSA_SETUP_KUBERNETES": "yes"})
 
 
 @pytest.mark.parametrize(
@@ -122,14 +123,35 @@ def test_what_is_like_nothing_hears_where_they_all_are() -> None:
         ("IMAGES__ALLOWED", '"a"', "images.allowed: must be a list"),
         ("IMAGES__ALLOWED", "[1]", "images.allowed.0: must be a text"),
         ("IMAGES__ALLOWED", "[" * 100_000, "must be JSON"),
+        ("EGRESS__ALLOW", '["10.0.0.1/8"]', "egress.allow: '10.0.0.1/8' is not a network such as 10.0.0.0/8"),
+        ("EGRESS__ALLOW", '["0.0.0.0/0"]', "egress.allow: '0.0.0.0/0' is too wide"),
+        ("EGRESS__ALLOW", '["minio.internal"]', "a name needs its port"),
+        ("EGRESS__ALLOW", '["minio.internal:http"]', "has no valid port"),
         ("OIDC__ISSUERS", '[{"url": "ftp://x"}]', "oidc.issuers.0.url: an issuer is an http(s) address"),
         (
             "OIDC__ISSUERS",
             f'[{{"url": "https://u:{SECRET}@x"}}]',
             "oidc.issuers.0.url: an issuer's address has",
         ),
-        ("OIDC__ISSUERS", '[{"url": "http://elsewhere.example"}]', "needs https"),
-        ("OIDC__ISSUERS", '[{"url": "https://x", "colour": 1}]', "oidc.issuers.0.colour is not a setting"),
+        ("OIDC__ISSUERS", '[{"url": "http://elsewhere.example", "audience": "a"}]', "needs https"),
+        (
+            "OIDC__ISSUERS",
+            '[{"url": "https://x", "audience": "a", "colour": 1}]',
+            "oidc.issuers.0.colour is not a setting",
+        ),
+        (
+            "OIDC__ISSUERS",
+            '[{"url": "https://x"}]',
+            'oidc.issuers.0.audience: say for whom tokens are made: audience = "',
+        ),
+        ("OIDC__ISSUERS", '[{"url": "https://x", "audience": []}]', "oidc.issuers.0.audience: say for whom"),
+        ("OIDC__ISSUERS", '[{"url": "https://x", "audience": " "}]', "oidc.issuers.0.audience: say for whom"),
+        ("OIDC__ISSUERS", '[{"url": "https://x", "audience": ["*", "a"]}]', "name no other beside it"),
+        (
+            "OIDC__ISSUERS",
+            '[{"url": "https://x", "audience": "a"}, {"url": "https://y", "audience": "a", "formerly": ["https://x/"]}]',
+            "https://x stands in oidc.issuers twice",
+        ),
         ("FEDERATION__CLUSTERS", '{"a": {"endpoint": "ftp://x"}}', "federation.clusters.a.endpoint:"),
         ("FEDERATION__CLUSTERS", '{"a": {}}', "federation.clusters.a.endpoint: is missing"),
     ],
@@ -215,3 +237,10 @@ def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert done.stderr.startswith(f"error: cannot listen on 127.0.0.1 port {port}: Address already in use")
     assert not list((tmp_path / "data").iterdir())
+
+
+@pytest.mark.parametrize("text", ["", "0", "15Mi", "much"])
+def test_a_disk_no_run_could_use_is_refused(text: str) -> None:
+    with pytest.raises(settings.BadSetting, match="disk_per_run"):
+        settings.load(env={"HANSA_JOBS__DISK_PER_RUN": text})
+    assert settings.load(env={"HANSA_JOBS__DISK_PER_RUN": "16Mi"}).jobs.disk_per_run == "16Mi"

@@ -11,12 +11,12 @@ import os
 import secrets
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -27,9 +27,12 @@ from pydantic import (
 )
 
 from hansa.kernel import errors, quantities
+from hansa.kernel.federation import FederationSettings
 from hansa.kernel.hub import HubSettings, MembershipSettings
 from hansa.kernel.issuer import IssuerSettings
 from hansa.kernel.kubernetes import KubernetesSettings
+from hansa.kernel.quota import Amount, QuotaSettings
+from hansa.kernel.tenants import EgressSettings, ExposedSettings
 
 # Variables the command line reads for itself; they are no settings of a server.
 _CLIENT_VARIABLES = frozenset(
@@ -49,7 +52,9 @@ _CLIENT_VARIABLES = frozenset(
         "HANSA_PLAYGROUND",
     }
 )
-_TEST_PREFIX = "HANSA_TEST_"
+# Variables of a checkout: what its tests and its setup are told.
+_CHECKOUT_PREFIXES = ("HANSA_TEST_", "HANSA_SETUP_")
+_SMALLEST_DISK = 16 * 2**20
 
 
 class BadSetting(errors.HansaError):
@@ -60,19 +65,6 @@ class BadSetting(errors.HansaError):
 
 class _Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def _amount(text: str) -> str:
-    """A quantity that can be read; what it is good for is decided where it is used."""
-    if text:
-        try:
-            quantities.parse(text)
-        except quantities.BadQuantity as error:
-            raise ValueError(f"{error.message}; {error.hint}") from None
-    return text
-
-
-_Amount = Annotated[str, AfterValidator(_amount)]
 
 
 class ClusterSettings(_Group):
@@ -90,7 +82,28 @@ class HttpSettings(_Group):
     port: int = Field(8080, ge=0, le=65535)
     """The port to listen on; 0 takes a free one."""
     body_limit: int = Field(16 * 2**20, ge=1024)
-    """The largest accepted body of a `/job`, `/run` or service call in bytes; larger inputs belong into a bucket."""
+    """The largest accepted body of a `/job` or `/run` call in bytes; larger inputs belong into a bucket. The
+    definition of a service has 4 MiB at most."""
+    bodies_limit: int = Field(256 * 2**20, ge=2**20)
+    """Bytes of bodies that are in memory at once, of all requests together; room for four of the largest there always
+    is. Nobody may have more under way than is left for the others; beyond, requests are refused with 429 or 503 and
+    may come again. Of a hub too."""
+    wrong_passwords: int = Field(30, ge=1)
+    """Wrong passwords a minute that one address may send; more are answered 429 for a while. Of a hub too."""
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    """Proxies in front: the last address in their `X-Forwarded-For` is the client's. They must set that header."""
+    metrics_token: SecretStr = SecretStr("")
+    """A bearer token for Prometheus that opens `/metrics` and nothing else; empty is none, and the admin may."""
+
+    @field_validator("proxies")
+    @classmethod
+    def _networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for one in proxies:
+            try:
+                ip_network(one)
+            except ValueError:
+                raise ValueError("write addresses or networks, such as 10.0.0.0/8") from None
+        return proxies
 
 
 class AdminSettings(_Group):
@@ -135,6 +148,12 @@ class StorageSettings(_Group):
     """Whether the store's TLS certificate is checked."""
     reconcile_every: float = Field(60.0, gt=0)
     """Seconds between listings that look for uploads no event told of; shorter finds them sooner and costs lists."""
+    link_longest: int = Field(86_400, ge=1, le=604_800)
+    """Seconds that a presigned link is valid at most; who asks for more gets this. With `kind` s3 it is 900 at most,
+    for such a link cannot be taken back."""
+    quota_every: float = Field(60.0, gt=0)
+    """Seconds between counts of all buckets with a quota; what is written directly to MinIO meanwhile can exceed it.
+    The embedded store tells of writes, so there a full bucket is closed within about a second."""
 
     @field_validator("endpoint", "public_endpoint")
     @classmethod
@@ -153,15 +172,30 @@ class StorageSettings(_Group):
 class OidcSettings(_Group):
     issuers: tuple[IssuerSettings, ...] = ()
     """The identity providers whose tokens are accepted."""
+    home: str = ""
+    """The issuer whose people have their plain subject as uid; empty: the first one. Fixed at the first start."""
     users_admin: tuple[str, ...] = ()
-    """Subjects with the admin's view of `/system/status` and `/system/logs`."""
+    """Uids with the admin's view of `/system/status` and `/system/logs`; see the guide for those of other issuers."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        addresses = [address for issuer in self.issuers for address in (issuer.url, *issuer.formerly)]
+        if twice := [address for address in addresses if addresses.count(address) > 1]:
+            raise ValueError(f"the address {twice[0]} stands in oidc.issuers twice")
+        return self
+
+    @field_validator("home")
+    @classmethod
+    def _as_in_issuers(cls, home: str) -> str:
+        return home.rstrip("/")
 
 
 class SandboxSettings(_Group):
     runtime: Literal["host", "podman"] = "host"
     """`host` runs scripts in this machine's own userland; `podman` runs the image the service names."""
     uid_base: int = Field(310_000, ge=1000, le=2**31)
-    """First of 256 user ids that belong to this manager's jobs alone; managers on one machine need distinct ranges."""
+    """First of 256 user ids that belong to this manager's jobs alone; managers on one machine need distinct ranges.
+    Volumes belong to the group of this number: after a change the next start gives them to the new one."""
     network: Literal["none", "host"] = "none"
     """What a job may reach: nothing, or all this machine reaches (then also the store's unprotected inner ports)."""
     processes: int = Field(256, ge=8, le=32768)
@@ -169,12 +203,22 @@ class SandboxSettings(_Group):
 
 
 class JobSettings(_Group):
-    cpu: _Amount = ""
+    cpu: Amount = ""
     """How much CPU jobs may use together ("3500m"); empty means all of this machine."""
-    memory: _Amount = ""
+    memory: Amount = ""
     """How much memory jobs may use together ("4Gi"); empty means nine tenths of this machine."""
+    disk: Amount = ""
+    """How much disk runs and volumes on this machine may hold together ("200Gi"); empty means all that is free."""
+    disk_reserve: Amount = "1Gi"
+    """What always stays free on the disk of the data folder, for the manager itself: runs wait rather than take it, and
+    the embedded object store takes no uploads while there is less."""
+    disk_per_run: Amount = "1Gi"
+    """Disk that one job, call or exposed instance may write (`/job` and a mounted bucket folder); at least 16Mi. A
+    service gets more by `ephemeral_storage_request`. Each run holds all of it while it lives: a large value lets fewer
+    of them run at a time."""
     time_limit: float = Field(86_400, gt=0)
-    """Seconds after which a job is ended; a service may ask for less with the annotation `hansa/time-limit`."""
+    """Seconds after which a job is ended; a service may ask for less with the annotation `hansa/time-limit`. On this
+    machine the files of a job have as long to come, and as long to go, whatever its service asked for."""
     run_limit: float = Field(300, gt=0)
     """Seconds a synchronous run may take, waiting included."""
     page_size: int = Field(70, ge=1, le=1000)
@@ -183,77 +227,31 @@ class JobSettings(_Group):
     """Seconds a finished job and its log are kept; 30 days as in OSCAR."""
     log_limit: int = Field(10 * 2**20, ge=4096)
     """Bytes of log kept for one job; what a script prints beyond is dropped and said so."""
+    logs_per_owner: int = Field(2**30, ge=65_536)
+    """Bytes that the logs of one owner's jobs may take together, in blocks of 4096. For newer ones the logs of that
+    owner's ended jobs are dropped, the oldest first, and say so when they are read; if none is left, what a running job
+    prints is dropped and said so. The admin is not limited by it."""
     attempts: int = Field(3, ge=1, le=20)
     """How often a job is started again after the manager died under it."""
     queue_limit: int = Field(100_000, ge=1)
     """Jobs that may wait at once; beyond, submissions are refused with 503 instead of growing without bound."""
+    queue_limit_per_owner: int = Field(10_000, ge=1)
+    """Jobs of one owner that may be open (accepted and not ended) at once, those at members included; beyond,
+    submissions are refused with 503 and uploads wait in their bucket. The admin is not limited by it."""
+    queue_size_per_owner: int = Field(256 * 2**20, ge=1)
+    """Bytes that the bodies of one owner's open jobs may come to; they are kept in the database until a job ends."""
 
-
-class QuotaSettings(_Group):
-    cpu: _Amount = "2"
-    """CPU that one user's running jobs may hold together; more waits its turn."""
-    memory: _Amount = "2Gi"
-    """Memory that one user's running jobs may hold together."""
-    ephemeral_storage: _Amount = "1Gi"
-    """Shown to clients as OSCAR does; a job's scratch space counts as its memory and is limited with it."""
-    gpu: int = 0
-    """GPUs of one user; shown to clients, for a local cluster gives none out."""
-    volumes: int = Field(5, ge=0)
-    """How many volumes one user may have."""
-    disk: _Amount = "7Gi"
-    """What one user's volumes may hold together."""
-    max_disk_per_volume: _Amount = "5Gi"
-    """The largest volume one may ask for."""
-    min_disk_per_volume: _Amount = "200Mi"
-    """The smallest volume one may ask for."""
-    buckets: int = Field(5, ge=0)
-    """How many buckets one user may have."""
-    storage_per_bucket: _Amount = "5Gi"
-    """What one bucket of a user may hold."""
-    enforce: bool = True
-    """Whether a user's quota is enforced; the admin is never limited."""
+    @field_validator("disk_per_run")
+    @classmethod
+    def _a_usable_disk(cls, text: str) -> str:
+        if quantities.size(text or "0", what="disk") < _SMALLEST_DISK:
+            raise ValueError("must be at least 16Mi")
+        return text
 
 
 class ImageSettings(_Group):
     allowed: tuple[str, ...] = ()
     """If not empty, a service's image must contain one of these strings."""
-
-
-class KnownCluster(_Group):
-    endpoint: str = Field(pattern=r"^https?://[^\s?#]+$")
-    """Where its manager answers."""
-    verify: bool = True
-    """Whether its TLS certificate is checked."""
-
-
-class FederationSettings(_Group):
-    clusters: dict[str, KnownCluster] = {}
-    """The clusters that may be sent credentials, by id; an FDL cannot point anywhere else."""
-    allowed_endpoints: tuple[str, ...] = ()
-    """Further addresses an FDL may give for a cluster id of its own choice."""
-    call_timeout: float = Field(20.0, gt=0)
-    """Seconds one call to a member may take; OSCAR's own limit is 20."""
-    probe_ttl: float = Field(5.0, gt=0)
-    """Seconds a member's status is believed; shorter decides on fresher figures and costs calls."""
-    probe_timeout: float = Field(2.0, gt=0)
-    """Seconds to wait for a member's status before it counts as absent."""
-    rescheduler_threshold: float = Field(10.0, ge=0)
-    """Seconds a job waits here before it is offered to members again; a service may set its own."""
-    handover_patience: float = Field(20.0, gt=0)
-    """Seconds to find out whether a member took a job when its answer was lost, before another is tried."""
-    lost_after: float = Field(60.0, gt=0)
-    """Seconds a member with one of our jobs may be silent before the job is run elsewhere."""
-    hop_limit: int = Field(4, ge=1, le=32)
-    """How many clusters a job may pass through."""
-    load_formula: Literal["free-cpu", "relative"] = "free-cpu"
-    """`free-cpu` maps 0 to 32 free cores to 100 to 0; `relative` is the later upstream formula, by shares."""
-    repair_every: float = Field(60.0, gt=0)
-    """Seconds between passes that compare members with the coordinator's definition and repair them."""
-    token_rotation_days: float = Field(30.0, gt=0)
-    """Days after which a stored refresh token is exchanged for a new one even if nobody needed it."""
-    keep_receipts: float = Field(2_592_000, ge=3600)
-    """Seconds that a job of another cluster, and keys to that cluster's store, are kept after the job's end for an
-    origin that did not come back yet; 30 days. One that comes back later does not learn how its job ended."""
 
 
 class AuditSettings(_Group):
@@ -285,6 +283,7 @@ class Settings(_Group):
 
     cluster: ClusterSettings = ClusterSettings()
     http: HttpSettings = HttpSettings()
+    exposed: ExposedSettings = ExposedSettings()
     admin: AdminSettings = AdminSettings()
     database: DatabaseSettings = DatabaseSettings()
     storage: StorageSettings = StorageSettings()
@@ -294,11 +293,18 @@ class Settings(_Group):
     jobs: JobSettings = JobSettings()
     quotas: QuotaSettings = QuotaSettings()
     images: ImageSettings = ImageSettings()
+    egress: EgressSettings = EgressSettings()
     federation: FederationSettings = FederationSettings()
     audit: AuditSettings = AuditSettings()
     hub: HubSettings = HubSettings()
     membership: MembershipSettings = MembershipSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _with_a_door_of_its_own(self) -> Self:
+        if self.exposed.url and urlsplit(self.exposed.url).netloc == urlsplit(self.cluster.public_url).netloc:
+            raise ValueError("exposed.url must be another address than cluster.public_url: only pages answer there")
+        return self
 
     @model_validator(mode="after")
     def _with_an_image(self) -> Self:
@@ -314,7 +320,7 @@ def load(path: Path | None = None, env: Mapping[str, str] | None = None) -> Sett
         path = Path(env["HANSA_CONFIG"])
     tree = _from_file(path) if path else {}
     for name in sorted(env):
-        if not name.startswith("HANSA_") or name in _CLIENT_VARIABLES or name.startswith(_TEST_PREFIX):
+        if not name.startswith("HANSA_") or name in _CLIENT_VARIABLES or name.startswith(_CHECKOUT_PREFIXES):
             continue
         _place(tree, name, env[name])
     try:
@@ -338,7 +344,7 @@ def admin_password(settings: Settings) -> str:
         return given
     kept = settings.data / "admin-password"
     if not kept.exists():
-        settings.data.mkdir(parents=True, exist_ok=True)
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fresh, "w") as file:
             file.write(secrets.token_urlsafe(18))

@@ -1,20 +1,22 @@
 """What every engine must do for jobs: the suite for `JobHost` and `JobLogs`.
 
 A driver's test module subclasses it and offers the fixtures `host`, `logs`, `store` (the cluster's own) and
-`bucket` (a fresh one in it).
+`bucket` (a fresh one in it); `object_store` is the same store, opened with all it offers.
 """
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from contracts.orders import MIB, order
+from hansa.drivers.s3 import OpenStore
 from hansa.kernel.errors import NotFound
 from hansa.services import JobHost, JobLogs, StorageIO, events
 from hansa.services.service import Environment
-from hansa.storage import ObjectStore
+from hansa.storage import NOTHING, ObjectStore
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ")
 
@@ -104,6 +106,38 @@ class JobHostContract:
         )
         assert (await host.run(job)).succeeded
         assert await store.get(bucket, "out/a.txt") == b"a"
+
+    async def test_outputs_go_with_keys_that_were_replaced_while_it_ran(
+        self, host: JobHost, store: ObjectStore, bucket: str, object_store: OpenStore
+    ) -> None:
+        """Its data is at another cluster, which took the job back and gave it to us once more."""
+        plain = order(
+            'echo 1 > "$TMP_OUTPUT_DIR/x"', output=(StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),)
+        )
+        loans = object_store.loans
+        assert loans is not None
+        first, second = f"{plain.name} 1", f"{plain.name} 2"
+        lent = {"minio.default": store.address.with_keys(await loans.lend(first, plain.reach))}
+        held = dict(lent)
+
+        async def taken_back_and_given_again() -> bool:
+            await loans.end(first)
+            held["minio.default"] = store.address.with_keys(await loans.lend(second, plain.reach))
+            return True
+
+        job = replace(
+            plain,
+            providers=lent,
+            lent=frozenset(lent),
+            vouched=frozenset(lent),
+            reach=NOTHING,
+            may_publish=taken_back_and_given_again,
+            newest=lambda: held["minio.default"],
+        )
+        outcome = await host.run(job)
+        await loans.end(second)
+        assert (outcome.succeeded, outcome.reason) == (True, "")
+        assert await store.get(bucket, "out/x") == b"1\n"
 
     async def test_a_failing_script_fails_its_job_and_stores_nothing(
         self, host: JobHost, logs: JobLogs, store: ObjectStore, bucket: str

@@ -24,13 +24,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "storage": {"kind": "minio", "endpoint": "https://minio.example.org", "accessKey": "a", "secretKey": "b"},
     },
     "a Secret of one's own": {"existingSecret": "mine", "database": {"kind": "postgresql"}},
+    "namespaces that it makes": {"kubernetes": {"reach": "made"}},
+    "all namespaces": {"kubernetes": {"reach": "cluster"}},
     "some namespaces": {
         "kubernetes": {"namespaces": ["north"], "tolerations": [{"key": "gpu", "operator": "Exists"}]},
         "settings": {"jobs": {"cpu": "4", "memory": "4Gi", "run_limit": 120}},
     },
     "a member": {"membership": {"hub": "https://hub.example.org:7443", "token": "hansa1.x", "region": "eu"}},
     "signed in elsewhere": {
-        "oidc": {"issuers": [{"url": "https://login.example.org", "groups": ["crew"]}], "usersAdmin": ["captain"]}
+        "oidc": {
+            "issuers": [
+                {"url": "https://login.example.org", "audience": "hansa", "groups": ["crew"]},
+                {"url": "https://two.example.org", "audience": ["a", "b"], "formerly": ["https://one.example.org"]},
+            ],
+            "home": "https://login.example.org",
+            "usersAdmin": ["captain"],
+        }
     },
     "seen from outside": {
         "cluster": {"id": "lubeck", "publicUrl": "https://lubeck.example.org"},
@@ -45,7 +54,7 @@ SECRETS = {  # as the container would be given them
     "HANSA_STORAGE__ACCESS_KEY": "x",
     "HANSA_STORAGE__SECRET_KEY": "x",
     "HANSA_MEMBERSHIP__TOKEN": "x",
-    "HANSA_OIDC__ISSUERS": '[{"url":"https://login.example.org"}]',
+    "HANSA_OIDC__ISSUERS": '[{"url":"https://login.example.org","audience":"hansa"}]',
 }
 
 
@@ -90,9 +99,9 @@ def test_no_secret_stands_where_everybody_reads(helm: Helm, values: dict[str, An
 
 
 def test_a_client_secret_of_an_issuer_is_kept_in_the_secret(helm: Helm) -> None:
-    issuer = {"url": "https://login.example.org", "client_id": "hansa", "client_secret": "whisper"}
-    made = chart.rendered(helm, {"oidc": {"issuers": [issuer], "usersAdmin": ["captain"]}})
-    assert chart.settings_of(made)["oidc"] == {"users_admin": ["captain"]}
+    issuer = {"url": "https://login.example.org", "audience": "hansa", "client_id": "h", "client_secret": "whisper"}
+    made = chart.rendered(helm, {"oidc": {"issuers": [issuer], "usersAdmin": ["captain"], "home": issuer["url"]}})
+    assert chart.settings_of(made)["oidc"] == {"users_admin": ["captain"], "home": issuer["url"]}
     assert "oidc-issuers" in chart.only(made, "Secret")["data"]
     assert "whisper" not in json.dumps([one for one in made if one["kind"] != "Secret"])
 
@@ -158,6 +167,7 @@ def test_other_settings_make_another_pod(helm: Helm) -> None:
         ({"kubernetes": {"namespaces": ["Harbour"]}}, "at '/kubernetes/namespaces/0': 'Harbour' does not match"),
         ({"replicas": 0}, "at '/replicas': minimum: got 0, want 1"),
         ({"ingress": {"enabled": True}}, "at '/ingress/hosts': minItems: got 0, want 1"),
+        ({"oidc": {"issuers": [{"url": "https://login.example.org"}]}}, "missing property 'audience'"),
         ({"image": {"tag": "latest"}}, "give a fixed tag"),
         ({"replicas": 2, "role": "both"}, "are two releases"),
         ({"replicas": 2}, "set database.kind=postgresql"),
@@ -171,7 +181,9 @@ def test_other_settings_make_another_pod(helm: Helm) -> None:
         ({"settings": {"admin": {"password": "x"}}}, "would be readable by everybody"),
         ({"settings": {"http": {"port": 9000}}}, "settings.http.port is set by the chart"),
         ({"kubernetes": {"namespaces": [chart.NAMESPACE]}}, "is the manager's own"),
-        ({"kubernetes": {"namespaces": ["north"]}}, "settings.jobs.cpu and settings.jobs.memory"),
+        ({"rbac": {"nodes": False}}, "settings.jobs.cpu and settings.jobs.memory"),
+        ({"rbac": {"nodes": False}, "kubernetes": {"reach": "made"}}, "goes with kubernetes.reach=given alone"),
+        ({"kubernetes": {"reach": "made", "namespaces": ["north"]}}, "the manager makes namespaces; give none"),
         ({"settings": {"cluster": {"services_namespace": chart.NAMESPACE}}}, "install the manager into another"),
     ],
     ids=lambda one: json.dumps(one)[:40] if isinstance(one, dict) else "",

@@ -9,6 +9,7 @@ from deploy import chart
 from real.kubernetes.helm_client import Helm
 
 FOLDER = chart.ROOT / "deploy" / "manifests"
+_WIDE = ("Cluster", "Namespace", "ValidatingAdmissionPolicy")
 
 
 def test_they_are_not_stale(helm: Helm) -> None:
@@ -23,4 +24,4 @@ def test_every_object_is_ours_and_has_its_place() -> None:
         assert "helm.sh/" not in text
         for one in yaml.safe_load_all(text):
             assert one["metadata"]["labels"]["app.kubernetes.io/name"] == "hansa"
-            assert "namespace" in one["metadata"] or one["kind"].startswith("Cluster")
+            assert "namespace" in one["metadata"] or one["kind"].startswith(_WIDE)

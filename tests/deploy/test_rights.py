@@ -44,16 +44,50 @@ def rules_of(role: dict[str, Any]) -> set[Rule]:
     }
 
 
-def test_a_manager_for_all_namespaces_has_these_rights(helm: Helm) -> None:
+def bound(made: list[dict[str, Any]]) -> set[Rule]:
+    """What the account may do in the whole cluster."""
+    roles = {one["metadata"]["name"]: rules_of(one) for one in made if one["kind"] == "ClusterRole"}
+    named = [one["roleRef"]["name"] for one in made if one["kind"] == "ClusterRoleBinding"]
+    return {rule for name in named for rule in roles[name]}
+
+
+def test_a_manager_reads_no_secret_and_makes_no_pod_beyond_its_namespaces(helm: Helm) -> None:
+    """As the chart is; and so with namespaces that the manager makes."""
     made = chart.rendered(helm, {})
-    assert rules_of(chart.only(made, "ClusterRole")) == table(Scope.CLUSTER, Scope.USERS)
+    assert bound(made) == table(Scope.LOOK)
+    by_place = {one["metadata"]["namespace"]: rules_of(one) for one in made if one["kind"] == "Role"}
+    assert by_place == {chart.NAMESPACE: table(Scope.OWN), "oscar-svc": table(Scope.USERS)}
+    work = chart.only(made, "Namespace")["metadata"]
+    assert work["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert work["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert chart.settings_of(made)["kubernetes"]["namespaces"] == ["oscar-svc"]
+
+
+def test_a_manager_that_makes_namespaces_has_rights_in_these_alone(helm: Helm) -> None:
+    made = chart.rendered(helm, {"kubernetes": {"reach": "made"}})
+    assert bound(made) == table(Scope.LOOK, Scope.CLUSTER, Scope.BIND)
+    name = chart.settings_of(made)["kubernetes"]["binding"]
+    assert rules_of(chart.only(made, "ClusterRole", name)) == table(Scope.MADE, Scope.USERS)
+    (bind,) = [rule for one in made if one["kind"] == "ClusterRole" for rule in one["rules"] if "bind" in rule["verbs"]]
+    assert bind["resourceNames"] == [name]
+    confined = [one for one in made if one["kind"] == "ValidatingAdmissionPolicy"]
+    enforced = [one["spec"] for one in made if one["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert {one["policyName"] for one in enforced} == {one["metadata"]["name"] for one in confined}
+    assert len(confined) == 2
+    assert all(one["validationActions"] == ["Deny"] for one in enforced)
+
+
+def test_a_manager_for_all_namespaces_has_these_rights_only_when_it_is_chosen(helm: Helm) -> None:
+    made = chart.rendered(helm, {"kubernetes": {"reach": "cluster"}})
+    assert bound(made) == table(Scope.LOOK, Scope.CLUSTER, Scope.MADE, Scope.USERS)
     assert rules_of(chart.only(made, "Role")) == table(Scope.OWN)
 
 
 def test_a_manager_for_some_namespaces_has_none_beyond(helm: Helm) -> None:
     jobs = {"jobs": {"cpu": "2", "memory": "2Gi"}}
-    made = chart.rendered(helm, {"kubernetes": {"namespaces": ["north", "south"]}, "settings": jobs})
-    assert not {"ClusterRole", "ClusterRoleBinding"} & chart.kinds(made)
+    given = {"kubernetes": {"namespaces": ["north", "south"]}, "rbac": {"nodes": False}, "settings": jobs}
+    made = chart.rendered(helm, given)
+    assert not {"ClusterRole", "ClusterRoleBinding", "Namespace"} & chart.kinds(made)
     by_place = {one["metadata"]["namespace"]: rules_of(one) for one in made if one["kind"] == "Role"}
     assert by_place == {
         chart.NAMESPACE: table(Scope.OWN),
@@ -79,7 +113,10 @@ def test_the_page_tells_the_same() -> None:
             verbs = tuple(row["verbs"].split(", "))
             found.setdefault(heading, set()).add((row["group"], row["resource"], verbs, row["why"]))
     headings = {
-        Scope.CLUSTER: "In the whole cluster",
+        Scope.LOOK: "What it may look at",
+        Scope.CLUSTER: "To make namespaces",
+        Scope.BIND: "To have rights in these alone",
+        Scope.MADE: "In namespaces that it makes",
         Scope.USERS: "In users' namespaces",
         Scope.OWN: "In the manager's own namespace",
     }
@@ -137,8 +174,19 @@ def test_rights_are_asked_for_one_by_one() -> None:
     ]
     everywhere = Right(Scope.CLUSTER, "", "nodes", ("list",), "why")
     assert list(everywhere.reviews("north")) == [{"verb": "list", "group": "", "resource": "nodes"}]
+    one = Right(Scope.BIND, "x", "clusterroles", ("bind",), "why", only="sailor")
+    assert list(one.reviews("")) == [{"verb": "bind", "group": "x", "resource": "clusterroles", "name": "sailor"}]
 
 
-@pytest.mark.parametrize("namespaces", [(), ("north",)])
-def test_what_is_needed_depends_on_where(namespaces: tuple[str, ...]) -> None:
-    assert (Scope.CLUSTER in {one.scope for one in rights.needed(namespaces)}) == (not namespaces)
+@pytest.mark.parametrize(
+    ("namespaces", "binding", "not_needed"),
+    [
+        ((), "", {Scope.BIND}),
+        ((), "sailor", set()),
+        (("north",), "", {Scope.CLUSTER, Scope.BIND, Scope.MADE}),
+    ],
+)
+def test_what_is_needed_depends_on_where(namespaces: tuple[str, ...], binding: str, not_needed: set[Scope]) -> None:
+    found = rights.needed(namespaces, binding)
+    assert {one.scope for one in found} == set(Scope) - not_needed
+    assert [one.only for one in found if one.resource == "clusterroles"] == ([binding] if binding else [])

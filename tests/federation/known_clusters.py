@@ -25,6 +25,7 @@ def record(ident: str = "lubeck", **changes: Any) -> ClusterRecord:
         "incarnation": 1,
         "joined": 50.0,
         "told": Facts(**{"name": ident.title(), **facts}),
+        "endpoint": facts.get("endpoint", ""),
         "version": 1,
     }
     return ClusterRecord(**{**base, **changes})

@@ -73,7 +73,10 @@ async def join(hub: Hub, name: str, **facts: Any) -> Manager:
     now = hub.clock.now()
     life = await hub.clusters.lives(name) + 1
     told = Facts(**{"name": name, **facts})
-    record = ClusterRecord(name, "hansa", "ready", now, "it joined", life, now, told, serials=(f"{name}-{life}",))
+    serials = (f"{name}-{life}",)
+    record = ClusterRecord(
+        name, "hansa", "ready", now, "it joined", life, now, told, endpoint=told.endpoint, serials=serials
+    )
     written = await hub.clusters.put(record)
     assert written is not None
     await learn(hub)

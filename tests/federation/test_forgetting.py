@@ -78,7 +78,10 @@ async def live(app: HubApp) -> None:
     await tokens.create(hub, ADMIN, NewToken(cluster=GONE))
     other = await tokens.create(hub, ADMIN, NewToken())
     assert await hub.trust.tokens.use(other.id, cluster=GONE, key="k", life=1)
-    await app.outsiders.remember(GONE, Login("oscar", "secret"))
+    known = hub.registry.get(GONE)
+    assert known is not None
+    assert await hub.clusters.put(known.record, credentials=app.outsiders.sealed(GONE, Login("oscar", "secret")))
+    await in_step(hub)
     hear(hub, GONE, 50, NEAR)
     hear(hub, NEAR, 50, GONE)
     await in_step(hub)

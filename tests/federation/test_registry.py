@@ -11,7 +11,8 @@ from hansa.messages.clusters import Facts
 
 
 def record(name: str = "visby", **changes: object) -> ClusterRecord:
-    first = ClusterRecord(name, "hansa", "ready", 1.0, "", 1, 1.0, Facts(endpoint=f"http://{name}"), version=3)
+    where = f"https://{name}.example"
+    first = ClusterRecord(name, "hansa", "ready", 1.0, "", 1, 1.0, Facts(endpoint=where), endpoint=where, version=3)
     return replace(first, **changes)  # type: ignore[arg-type]
 
 

@@ -30,10 +30,14 @@ async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
 
 async def join(hub: Hub, name: str = "visby") -> ClusterRecord:
     now = hub.clock.now()
-    facts = Facts(name=name, endpoint=f"http://{name}.example")
+    facts = Facts(name=name, endpoint=f"https://{name}.example")
     life = await hub.clusters.lives(name) + 1
     written = await hub.clusters.put(
-        ClusterRecord(name, "hansa", "ready", now, "it joined", life, now, facts, serials=(f"{name}-{life}",))
+        ClusterRecord(
+            *(name, "hansa", "ready", now, "it joined", life, now, facts),
+            endpoint=facts.endpoint,
+            serials=(f"{name}-{life}",),
+        )
     )
     assert written is not None
     await syncing.learn(hub)
@@ -122,13 +126,13 @@ async def test_what_is_too_large_is_refused(hub: Hub) -> None:
 async def test_reports_are_acknowledged_once_they_are_written_down(hub: Hub) -> None:
     await join(hub)
     known = acting.get(hub, "visby")
-    reports = (Report(number=1, at=5.0, kind="drain", detail="began"), Report(number=2, at=6.0, kind="drain"))
+    reports = (Report(number=1, at=5.0, kind="drained", detail="soon"), Report(number=2, at=6.0, kind="drained"))
     assert heartbeats.hear(hub, known, beat(hub, reports=reports)).received == 0
     await syncing.once(hub)
     assert heartbeats.hear(hub, known, beat(hub, number=2, reports=reports)).received == 2
     await syncing.once(hub)
-    told = [(one.at, one.detail) for one in await hub.clusters.changes() if one.kind == "drain"]
-    assert told == [(6.0, ""), (5.0, "began")]
+    told = [(one.at, one.detail) for one in await hub.clusters.changes() if one.kind == "drained"]
+    assert told == [(6.0, ""), (5.0, "soon")]
 
 
 async def test_silence_is_noticed_and_so_is_the_return(hub: Hub) -> None:
@@ -183,7 +187,7 @@ async def test_nothing_is_told_before_all_that_others_wrote_earlier(hub: Hub) ->
     """Who was told the newer would not ask for the older any more."""
     await join(hub)
     have = desired.of(hub, "visby").generation
-    riga = ClusterRecord("riga", "hansa", "ready", 1.0, "it joined", 1, 1.0, Facts(endpoint="http://riga.example"))
+    riga = ClusterRecord("riga", "hansa", "ready", 1.0, "it joined", 1, 1.0, Facts(endpoint="https://riga.example"))
     assert await hub.clusters.put(riga) is not None  # by another hub
     waiting = asyncio.create_task(desired.newer(hub, "visby", have, 20))
     await asyncio.sleep(0)
@@ -203,7 +207,7 @@ async def test_neighbours_are_told_as_they_come_and_go(hub: Hub) -> None:
     assert hub.directory.announce(hub.clock.now(), hub.registry.version)
     told = await desired.newer(hub, "visby", have, 5)
     assert told is not None
-    assert [(one.id, one.endpoint) for one in told.neighbours] == [("riga", "http://riga.example")]
+    assert [(one.id, one.endpoint) for one in told.neighbours] == [("riga", "https://riga.example")]
     await acting.remove(hub, ADMIN, "riga", force=True)
     await syncing.learn(hub)
     assert hub.directory.announce(hub.clock.now() + 10, hub.registry.version)
@@ -259,15 +263,16 @@ async def test_a_cluster_says_something_else_of_itself(hub: Hub) -> None:
     """After an upgrade, say, or with other settings; what cannot be registered changes nothing."""
     await join(hub)
     known = acting.get(hub, "visby")
-    moved = Facts(name="Visby", endpoint="https://moved.example", region="eu")
-    heartbeats.hear(hub, known, beat(hub, sections={"facts": raw(moved)}))
+    other = Facts(name="Visby", endpoint="https://visby.example", region="eu")
+    heartbeats.hear(hub, known, beat(hub, sections={"facts": raw(other)}))
     await judge(hub)
-    assert known.facts == moved
-    assert [one.kind for one in await hub.clusters.changes(cluster="visby")] == ["facts"]
-    for number, odd in enumerate((Facts(endpoint="https://user:word@visby.example"), ["no facts"]), 2):
+    assert known.facts == other
+    (told,) = await hub.clusters.changes(cluster="visby")
+    assert (told.kind, told.detail) == ("facts", "it says something else of itself: name, region")
+    for number, odd in enumerate((Facts(region="x" * 101), ["no facts"]), 2):
         heartbeats.hear(hub, known, beat(hub, number=number, sections={"facts": raw(odd)}))
         await judge(hub)
-    assert known.facts == moved
+    assert known.facts == other
 
 
 async def test_one_that_was_found_well_is_judged_again_as_soon_as_anything_changes(hub: Hub) -> None:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from federation.known_clusters import record, sighting
 from hansa.federation import Registry, selectors
+from hansa.federation.errors import TooManyViews
 from hansa.federation.inventory import Inventory
 from hansa.federation.recent import Recent
-from hansa.federation.streams import Streams
+from hansa.federation.streams import MOST_OF_ONE, Streams
 from hansa.kernel.errors import Temporary
 from hansa.messages.inventory import Change
 
@@ -223,6 +224,20 @@ async def test_every_stream_ends_when_the_process_stops(scene: Scene) -> None:
     assert scene.streams.readers == 0
     with pytest.raises(Temporary, match="stopping"):
         scene.follow()
+
+
+async def test_one_person_has_so_many_and_no_more(scene: Scene) -> None:
+    mine = [scene.streams.follow(person="mallory") for _ in range(MOST_OF_ONE)]
+    for one in mine:
+        await anext(one)
+    with pytest.raises(TooManyViews, match="live views open"):
+        scene.streams.follow(person="mallory")
+    alices = scene.streams.follow(person="alice")
+    await anext(alices)
+    for one in (*mine, alices):
+        await one.aclose()  # type: ignore[attr-defined]
+    await anext(scene.streams.follow(person="mallory"))
+    assert scene.streams._by_person == {"mallory": 1}
 
 
 steps = st.lists(

@@ -13,7 +13,7 @@ _ALLOWED = st.none() | st.lists(_UIDS)
 
 
 def user(uid: str, users_admin: tuple[str, ...] = ()) -> Caller:
-    return Caller.user(Identity(uid, "https://issuer.test", uid, frozenset(), 0.0), users_admin)
+    return Caller.user(Identity(uid, "https://issuer.test", uid, frozenset(), 0.0), uid, users_admin)
 
 
 ALICE, BOB, ADMIN = user("alice@test"), user("bob@test"), Caller.admin()

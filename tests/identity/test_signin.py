@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansa.identity import Basic, Bearer, Caller, Identity, SignIn, parse_authorization
+from hansa.identity import Basic, Bearer, Caller, Identity, SignIn, Uids, parse_authorization
 from hansa.identity.errors import (
     BadCredentials,
     CredentialsMalformed,
@@ -19,6 +19,8 @@ from hansa.identity.errors import (
 from hansa.kernel.errors import Unauthenticated
 
 ADMIN = Basic("oscar", "correct horse: staple ñ")
+ISSUER = "https://issuer.test"
+HOME = Uids(ISSUER)
 
 
 class OneUser:
@@ -30,7 +32,7 @@ class OneUser:
     async def verify(self, token: str) -> Identity:
         if token != "good":
             raise TokenMalformed("the token is not known")
-        return Identity(self._subject, "https://issuer.test", "Alice", frozenset({"vo"}), 1e12)
+        return Identity(self._subject, ISSUER, "Alice", frozenset({"vo"}), 1e12)
 
 
 def basic(user: str, password: str, scheme: str = "Basic") -> str:
@@ -38,13 +40,13 @@ def basic(user: str, password: str, scheme: str = "Basic") -> str:
 
 
 async def test_the_admin_signs_in_with_basic() -> None:
-    caller = await SignIn(ADMIN, None).caller(basic(ADMIN.user, ADMIN.password))
+    caller = await SignIn(ADMIN, None, HOME).caller(basic(ADMIN.user, ADMIN.password))
     assert caller == Caller(kind="admin", uid="cluster_admin", name="cluster_admin", admin_view=True)
 
 
 @pytest.mark.parametrize("scheme", ["basic", "BASIC", "bAsIc"])
 async def test_the_schemes_case_does_not_matter(scheme: str) -> None:
-    assert (await SignIn(ADMIN, None).caller(basic(ADMIN.user, ADMIN.password, scheme))).is_admin
+    assert (await SignIn(ADMIN, None, HOME).caller(basic(ADMIN.user, ADMIN.password, scheme))).is_admin
     assert parse_authorization("bEARER abc") == Bearer("abc")
 
 
@@ -60,31 +62,31 @@ async def test_the_schemes_case_does_not_matter(scheme: str) -> None:
 )
 async def test_wrong_basic_credentials(user: str, password: str) -> None:
     with pytest.raises(BadCredentials) as refusal:
-        await SignIn(ADMIN, OneUser()).caller(basic(user, password))
+        await SignIn(ADMIN, OneUser(), HOME).caller(basic(user, password))
     assert password == "" or password not in f"{refusal.value} {refusal.value.hint}"
 
 
 async def test_an_empty_admin_password_lets_nobody_in() -> None:
     with pytest.raises(BadCredentials):
-        await SignIn(Basic("oscar", ""), None).caller(basic("oscar", ""))
+        await SignIn(Basic("oscar", ""), None, HOME).caller(basic("oscar", ""))
 
 
 async def test_a_bearer_is_a_user() -> None:
-    caller = await SignIn(ADMIN, OneUser()).caller("Bearer good")
+    caller = await SignIn(ADMIN, OneUser(), HOME).caller("Bearer good")
     assert (caller.kind, caller.uid, caller.name) == ("user", "alice@test", "Alice")
     assert caller.groups == {"vo"}
     assert not caller.admin_view
-    assert (await SignIn(ADMIN, OneUser(), ["alice@test"]).caller("Bearer good")).admin_view
+    assert (await SignIn(ADMIN, OneUser(), HOME, ["alice@test"]).caller("Bearer good")).admin_view
 
 
 async def test_nobody_becomes_the_admin_by_their_subject() -> None:
     with pytest.raises(TokenRefused):
-        await SignIn(ADMIN, OneUser("cluster_admin")).caller("Bearer good")
+        await SignIn(ADMIN, OneUser("cluster_admin"), HOME).caller("Bearer good")
 
 
 async def test_without_issuers_there_are_no_users() -> None:
     with pytest.raises(UnknownIssuer) as refusal:
-        await SignIn(ADMIN, None).caller("Bearer good")
+        await SignIn(ADMIN, None, HOME).caller("Bearer good")
     assert refusal.value.hint
 
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from journeys.bad_input import Victim
+from journeys.exposing import Expose, definition, ready, script
 from journeys.waiting import ended_jobs
 from real.identity_provider import IdentityProvider
 from real.manager import Manager
@@ -83,6 +84,18 @@ def make_service(admin: httpx.Client, fresh_name: FreshName) -> Iterator[MakeSer
     yield make
     for name in made:
         assert admin.delete(f"/system/services/{name}").status_code in (204, 404)
+
+
+@pytest.fixture
+def expose(make_service: MakeService, alice: httpx.Client) -> Expose:
+    """An exposed service of alice, once it is ready; everybody may visit it unless the fields say otherwise."""
+
+    def make(port: int = 8080, **fields: Any) -> str:
+        name = make_service(alice, script(port), **definition(port, **fields))
+        ready(alice, name)
+        return name
+
+    return make
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
 """A small HTTP server for exposed services: standard library only, since it runs inside a sandbox.
 
-Answers with what it was asked; `/stream` in three parts with pauses between; `/ws` echoes messages upper-cased;
-`/crash` ends the process.
+Answers with what it was asked; `/stream` in three parts with pauses between; `/ws` echoes messages upper-cased, after
+it was asked `headers` it tells what it got; `/crash` ends the process; `/large` sends more than any buffer holds.
+`X-Say` (JSON) is a list of headers to answer with, as a hostile tenant would.
 """
 
 import base64
@@ -16,6 +17,7 @@ from typing import Any
 
 LIFE = os.urandom(8).hex()  # another one for each start
 PAUSE = threading.Event()
+LARGE = 64 * 2**20
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -32,6 +34,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.web_socket()
         elif path.endswith("/stream"):
             self.stream()
+        elif path.endswith("/large"):
+            self.large()
         else:
             self.tell(path)
 
@@ -44,6 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "path": self.path,
             "body": body.decode("latin-1"),
             "headers": {name.lower(): value for name, value in self.headers.items()},
+            "all_headers": [[name.lower(), value] for name, value in self.headers.items()],
             "life": LIFE,
             "version": os.environ.get("VERSION", ""),
         }
@@ -53,6 +58,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("X-From", "inside")
         self.send_header("Set-Cookie", "a=1")
         self.send_header("Set-Cookie", "b=2")
+        for name, value in json.loads(self.headers.get("X-Say") or "[]"):
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         if self.command != "HEAD":
@@ -76,6 +83,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             PAUSE.wait(0.3)
         self.wfile.write(b"0\r\n\r\n")
 
+    def large(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(LARGE))
+        self.end_headers()
+        for _ in range(LARGE // 65536):
+            self.wfile.write(b"x" * 65536)
+
     def web_socket(self) -> None:
         key = self.headers["Sec-WebSocket-Key"]
         accept = base64.b64encode(hashlib.sha1((key + GUID).encode()).digest()).decode()
@@ -92,7 +106,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
             if opcode in (1, 2):
                 answer = payload.upper()
-                self.wfile.write(bytes([0x80 | opcode, len(answer)]) + answer)
+                if payload == b"headers":
+                    answer = json.dumps([[name.lower(), value] for name, value in self.headers.items()]).encode()
+                size = bytes([len(answer)]) if len(answer) < 126 else bytes([126]) + len(answer).to_bytes(2, "big")
+                self.wfile.write(bytes([0x80 | opcode]) + size + answer)
 
     def frame(self) -> tuple[int, bytes]:
         first, second = self.rfile.read(2)

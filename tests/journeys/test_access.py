@@ -189,7 +189,7 @@ ROWS = (
     Row("GET", "/system/status", everybody),
     Row("GET", "/health", open_to_all),
     Row("GET", "/ready", open_to_all),
-    Row("GET", "/metrics", open_to_all),
+    Row("GET", "/metrics", admin_only),
 )  # fmt: skip
 EXPOSED = "/system/services/{name}/exposed"  # who is let in there is told in test_exposed.py
 # native routes; they have tables of their own where they are more than this

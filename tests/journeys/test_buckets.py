@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -235,3 +236,28 @@ def test_user_isolation_gives_everybody_a_bucket_of_their_own(
         assert client.post(f"/job/{name}", json=minio_event(bucket, "in/words.txt")).status_code == status
     assert alice.delete(f"/system/services/{name}").status_code == 204
     assert bobs not in admin.get("/system/buckets").text
+
+
+def test_a_link_ends_with_the_right_of_who_asked_for_it(
+    bucket: str, alice: httpx.Client, bob: httpx.Client, dora: httpx.Client
+) -> None:
+    shared = {"bucket_name": bucket, "visibility": "restricted", "allowed_users": ["bob@test", "dora@test"]}
+    assert alice.put("/system/buckets", json=shared).status_code == 204
+    assert put(alice, bucket, "secret", b"for friends").status_code == 200
+
+    def link(client: httpx.Client, operation: str) -> str:
+        asked = {"object_key": "secret", "operation": operation, "expires_in": 604_800}
+        answer = client.post(f"/system/buckets/{bucket}/presign", json=asked)
+        assert answer.status_code == 200, answer.text
+        lasts = datetime.fromisoformat(answer.json()["expires_at"]) - datetime.now(UTC)
+        assert timedelta(hours=23) < lasts <= timedelta(days=1)  # and not a week
+        return str(answer.json()["url"])
+
+    his, hers, upload = link(bob, "download"), link(dora, "download"), link(bob, "upload")
+    assert httpx.get(his, trust_env=False).content == b"for friends"
+    assert alice.put("/system/buckets", json={**shared, "allowed_users": ["dora@test"]}).status_code == 204
+    assert httpx.get(his, trust_env=False).status_code == 403
+    assert httpx.put(upload, content=b"mine now", trust_env=False).status_code == 403
+    assert httpx.get(hers, trust_env=False).content == b"for friends"
+    assert alice.put("/system/buckets", json={"bucket_name": bucket, "visibility": "private"}).status_code == 204
+    assert httpx.get(hers, trust_env=False).status_code == 403

@@ -1,9 +1,6 @@
 """Exposed services: a process of the user's own, reached through the manager by HTTP and WebSocket."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -11,41 +8,9 @@ import websockets
 from websockets.sync.client import connect
 
 from journeys.conftest import MakeService
+from journeys.exposing import Expose, at, ready
 from journeys.waiting import eventually
 from real.manager import Manager
-
-PROGRAM = (Path(__file__).parent / "exposed_program.py").read_text()
-Expose = Callable[..., str]
-
-
-def script(port: int) -> str:
-    return f"cat >/tmp/program.py <<'END'\n{PROGRAM}\nEND\nexec /usr/bin/python3 -u /tmp/program.py {port}\n"
-
-
-def ready(client: httpx.Client, name: str) -> dict[str, Any]:
-    def look() -> dict[str, Any]:
-        shown: dict[str, Any] = client.get(f"/system/services/{name}/deployment").json()
-        return shown if shown["state"] == "ready" else {}
-
-    return eventually(look, what=f"{name} ready")
-
-
-@pytest.fixture
-def expose(make_service: MakeService, alice: httpx.Client) -> Expose:
-    """An exposed service of alice, once it is ready."""
-
-    def make(port: int = 8080, **fields: Any) -> str:
-        more = fields.pop("expose", {})
-        expose = {"api_port": [port], "min_scale": 1, "max_scale": 1, "health_path": "/health", **more}
-        name = make_service(alice, script(port), expose=expose, cpu="0.5", memory="128Mi", **fields)
-        ready(alice, name)
-        return name
-
-    return make
-
-
-def at(name: str, path: str = "") -> str:
-    return f"/system/services/{name}/exposed{path}"
 
 
 def test_requests_reach_the_process_and_answers_come_back(
@@ -61,7 +26,7 @@ def test_requests_reach_the_process_and_answers_come_back(
         assert (answer.status_code, told["method"], told["body"]) == (200, method, "the body")
         assert told["path"] == at(name, "/some/where?x=1&y=%2F")  # the whole path, unless it is rewritten
     assert answer.headers["x-from"] == "inside"
-    assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
+    assert answer.headers.get_list("set-cookie") == [f"a=1; Path={at(name)}", f"b=2; Path={at(name)}"]
     assert nobody.head(at(name, "/x")).status_code == 200
     assert nobody.get(at(name)).status_code == 200
     assert nobody.get(at(name, "/")).json()["path"] == at(name, "/")
@@ -118,7 +83,7 @@ def test_set_auth_asks_for_the_services_name_and_token(
 def test_forward_auth_takes_the_token_from_the_address_and_then_from_a_cookie(
     expose: Expose, alice: httpx.Client, bob: httpx.Client, nobody: httpx.Client
 ) -> None:
-    name = expose(expose={"set_auth": True, "auth_type": "forward"})
+    name = expose(visibility="private", expose={"set_auth": True, "auth_type": "forward"})
     token = alice.get(f"/system/services/{name}").json()["token"]
     assert nobody.get(at(name)).status_code == 401
     assert nobody.get(at(name), params={"token": token}).status_code == 200
@@ -126,7 +91,8 @@ def test_forward_auth_takes_the_token_from_the_address_and_then_from_a_cookie(
     let_in = nobody.get(f"/system/services/{name}/auth", headers={"X-Forwarded-Uri": f"/x?token={token}"})
     assert (let_in.status_code, let_in.content) == (200, b"")
     cookie = let_in.headers["set-cookie"]
-    assert cookie.startswith(f"oscar_service_{name.replace('-', '_')}_auth={token}")
+    assert cookie.startswith(f"oscar_service_{name.replace('-', '_')}_auth=")
+    assert token not in cookie
     assert f"Path={at(name)}" in cookie
     assert "HttpOnly" in cookie
     assert "SameSite=lax" in cookie

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from journeys.conftest import FreshName, MakeService
 from journeys.events import minio_event
+from journeys.objects import make_bucket, store_of
 from journeys.waiting import all_jobs, eventually, run_job
 from real.manager import Manager
 
@@ -84,9 +85,7 @@ def test_what_a_job_leaves_behind_is_gone(alice: httpx.Client, make_service: Mak
 @pytest.fixture
 def bobs_bucket(bob: httpx.Client, fresh_name: FreshName) -> Iterator[str]:
     name = fresh_name("bobs")
-    assert bob.post("/system/buckets", json={"bucket_name": name}).status_code == 201
-    link = bob.post(f"/system/buckets/{name}/presign", json={"object_key": "in/x", "operation": "upload"}).json()
-    assert httpx.put(link["url"], content=MARK.encode(), trust_env=False).status_code == 200
+    make_bucket(bob, name, "in/x", MARK.encode())
     yield name
     assert bob.delete(f"/system/buckets/{name}").status_code == 204
 
@@ -127,19 +126,6 @@ def test_an_input_or_output_cannot_name_another_users_bucket(
         assert alice.post("/system/services", json=definition).status_code == 403
     mounted = {**definition, kind: [], "mount": {"storage_provider": "minio", "path": bobs_bucket + "/in"}}
     assert alice.post("/system/services", json=mounted).status_code in (400, 403)
-
-
-def store_of(client: httpx.Client) -> Any:
-    """S3 with the caller's own keys, as oscar-python uses it."""
-    provider = client.get("/system/config").json()["minio_provider"]
-    return boto3.client(
-        "s3",
-        endpoint_url=provider["endpoint"],
-        region_name=provider["region"],
-        aws_access_key_id=provider["access_key"],
-        aws_secret_access_key=provider["secret_key"],
-        config=Config(retries={"max_attempts": 1}, connect_timeout=10, read_timeout=20, proxies={}),
-    )
 
 
 def refused(call: Any, **arguments: Any) -> bool:

@@ -124,7 +124,7 @@ def test_a_job_that_waits_has_no_log_yet_and_says_why(make_service: MakeService,
     waiting = alice.post(f"/job/{name}").headers["x-hansa-job"]
     assert list(all_jobs(alice, name)[waiting]) == ["status", "creation_time"]
     assert all_jobs(alice, name)[waiting]["status"] == "Pending"
-    why = "use up their quota of cpu"
+    why = "of your quota of"
     answer = alice.get(f"/system/logs/{name}/{waiting}")
     assert answer.status_code == 404
     assert why in answer.text
@@ -278,7 +278,8 @@ def test_nothing_accepted_is_lost_when_the_manager_dies(
         "image": "debian",
         "cpu": "1",
         "memory": "64Mi",
-        "script": "[ -e /data/go ] || { touch /data/go; exec sleep 1000; }; echo done >$TMP_OUTPUT_DIR/$JOB_UUID",
+        "script": "[ -e /data/go ] || { touch /data/go; echo here; exec sleep 1000; }\n"
+        "echo done >$TMP_OUTPUT_DIR/$JOB_UUID",
         "volume": {"size": "1Gi", "mount_path": "/data"},
         "output": [{"storage_provider": "minio", "path": "out"}],
         "environment": {"secrets": {"KEY": "kept"}},
@@ -287,7 +288,7 @@ def test_nothing_accepted_is_lost_when_the_manager_dies(
     before = client.get("/system/services/lasting").content
     jobs = [client.post("/job/lasting").headers["x-hansa-job"] for _ in range(3)]
     eventually(lambda: all_jobs(client, "lasting")[jobs[0]]["status"] == "Running")
-    eventually(lambda: (own.data / "volumes").is_dir() and any(own.data.glob("volumes/**/go")))
+    eventually(lambda: "here" in client.get(f"/system/logs/lasting/{jobs[0]}").text)
     own.kill()
     own.start()
     assert client.get("/system/services/lasting").content == before

@@ -69,8 +69,11 @@ def test_the_summary_adds_up(used_service: str, alice: httpx.Client, admin: http
         totals[f"requests_count_{kind}"] for kind in ("sync", "async", "exposed")
     )
     assert totals["requests_count_sync"] >= 3
-    assert {"alice@test", "bob@test"} <= set(totals["users"])
-    assert admin.get("/system/metrics").json()["totals"]["requests_count_sync"] >= totals["requests_count_sync"]
+    assert totals["users_count"] >= 2
+    assert totals["users"] == ["alice@test"]  # others are counted, not named
+    everything = admin.get("/system/metrics").json()["totals"]
+    assert {"alice@test", "bob@test"} <= set(everything["users"])
+    assert everything["requests_count_sync"] >= totals["requests_count_sync"]
 
 
 def items(client: httpx.Client, **query: str) -> dict[str, dict[str, Any]]:
@@ -80,12 +83,15 @@ def items(client: httpx.Client, **query: str) -> dict[str, dict[str, Any]]:
     return {item["key"]: item for item in answer.json()["items"]}
 
 
-def test_breakdowns_by_service_and_user(used_service: str, alice: httpx.Client) -> None:
+def test_breakdowns_by_service_and_user(used_service: str, alice: httpx.Client, admin: httpx.Client) -> None:
     mine = items(alice, group_by="service", include_users="true")[used_service]
     assert (mine["requests_count_sync"], mine["requests_count_async"], mine["requests_count_total"]) == (3, 1, 4)
-    assert sorted(mine["users"]) == ["alice@test", "bob@test"]
+    assert (mine["users"], mine["unique_users_count"]) == (["alice@test"], 2)
+    seen = items(admin, group_by="service", include_users="true")[used_service]
+    assert sorted(seen["users"]) == ["alice@test", "bob@test"]
     assert "users" not in items(alice, group_by="service")[used_service]
-    assert items(alice, group_by="user")["bob@test"]["executions_count"] >= 1
+    assert list(items(alice, group_by="user")) == ["alice@test"]
+    assert items(admin, group_by="user")["bob@test"]["executions_count"] >= 1
     assert alice.get("/system/metrics/breakdown", params={"group_by": "country"}).status_code == 200
 
 
@@ -132,7 +138,15 @@ def test_nobody_learns_of_services_they_cannot_see(
     assert name in items(admin, group_by="service")
 
 
-def test_prometheus_reads_the_managers_own_figures(used_service: str, nobody: httpx.Client) -> None:
-    text = nobody.get("/metrics").text
+def test_other_users_are_not_named_in_a_csv(used_service: str, bob: httpx.Client, person: Person) -> None:
+    query = {"group_by": "user", "format": "csv"}
+    assert "alice@test" not in bob.get("/system/metrics/breakdown", params=query).text
+    assert (
+        "alice@test" in person("watcher").get("/system/metrics/breakdown", params=query).text
+    )  # who has the admin's view
+
+
+def test_prometheus_reads_the_managers_own_figures(used_service: str, admin: httpx.Client) -> None:
+    text = admin.get("/metrics").text
     assert 'hansa_http_answers_total{method="POST",route="/run/{service}",status="200"}' in text
     assert used_service not in text  # names of users' things are no labels

@@ -21,7 +21,7 @@ def test_a_quota_has_oscars_shape_and_units(quinn: httpx.Client, admin: httpx.Cl
     assert list(shown) == ["user_id", "resources", "volumes", "minio"]
     assert shown["user_id"] == "quinn@test"
     assert list(shown["resources"]) == ["cpu", "memory", "ephemeral-storage", "gpu"]
-    assert shown["resources"]["ephemeral-storage"] == {"max": 2**30, "used": 0}
+    assert shown["resources"]["ephemeral-storage"]["max"] == 1000 * 2**30
     assert list(shown["volumes"]) == ["disk", "volumes", "max_disk_per_volume", "min_disk_per_volume"]
     assert (shown["volumes"]["max_disk_per_volume"], shown["volumes"]["min_disk_per_volume"]) == ("5Gi", "200Mi")
     assert shown["volumes"]["volumes"]["used"] == "0"

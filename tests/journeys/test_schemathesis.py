@@ -111,4 +111,4 @@ def test_every_operation_says_who_may_call_it_and_what_it_answers(own: Manager) 
                 assert "401" in operation["responses"], where
             elif path not in ("/v1/noop", "/v1/about"):
                 open_to_all.append(where)
-    assert sorted(open_to_all) == ["get /health", "get /metrics", "get /ready"]
+    assert sorted(open_to_all) == ["get /health", "get /ready"]

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from journeys.conftest import FreshName, MakeService
+from real.manager import Manager
 
 # every key a plain service answers with, in OSCAR's order
 KEYS = [
@@ -339,11 +340,14 @@ def test_somebody_elses_service_is_403_an_unknown_one_404_a_bad_name_400(
         assert bob.get(f"/system/services/Not_A_Name{path}").status_code == 400
 
 
-def test_a_worker_keeps_its_coordinators_token(make_service: MakeService, alice: httpx.Client) -> None:
+def test_a_worker_keeps_its_coordinators_token(
+    make_service: MakeService, alice: httpx.Client, manager: Manager
+) -> None:
     token = "0123456789abcdef" * 4
-    worker = make_service(alice, token=token, annotations={"oscar.grycap/federation-worker": "true"})
+    marks = {"oscar.grycap/origin-cluster": manager.settings.get("cluster.id", "hansa")}
+    worker = make_service(alice, token=token, annotations={**marks, "oscar.grycap/federation-worker": "true"})
     assert read(alice, worker)["token"] == token
-    almost = make_service(alice, token=token, annotations={"oscar.grycap/federation-worker": "yes"})
+    almost = make_service(alice, token=token, annotations={**marks, "oscar.grycap/federation-worker": "yes"})
     assert read(alice, almost)["token"] != token
 
 

@@ -33,7 +33,7 @@ from botocore.config import Config
 
 from real import netns, nursery, parts
 from real.gate import Gate, gate
-from real.identity_provider import IdentityProvider
+from real.identity_provider import AUDIENCE, IdentityProvider
 from real.manager import ADMIN, ANSWER_SECONDS, ISSUER_GROUP, ROOMY, Manager, free_port, leased_uids
 from real.netns import Network
 
@@ -286,6 +286,9 @@ def _started(
             **settings.get(name, {}),
             "sandbox.uid_base": undo.enter_context(leased_uids()),
         }
+        if "storage.endpoint" in given:  # all have the same one
+            for other in given["federation.clusters"].values():
+                other["shares_store"] = True
         folder = undo.enter_context(data_folder(name))
         clusters[name] = Cluster(folder, site.port, given, name=name, inside=site.inside)
         undo.callback(clusters[name].close)
@@ -300,7 +303,10 @@ def member_settings(
     name: str, endpoints: Mapping[str, str], provider: IdentityProvider | None, realm: str
 ) -> dict[str, Any]:
     others = {other: {"endpoint": url} for other, url in endpoints.items() if other != name}
-    issuers = [{"url": provider.issuer(realm), "groups": [ISSUER_GROUP], "client_id": CLIENT}] if provider else []
+    issuers = []
+    if provider:
+        trusted = {"url": provider.issuer(realm), "audience": AUDIENCE, "groups": [ISSUER_GROUP], "client_id": CLIENT}
+        issuers.append(trusted)
     return {
         **ROOMY,
         **QUICK,

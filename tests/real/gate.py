@@ -86,6 +86,7 @@ class Gate:
     namespace: str = ""  # from which it connects
     mode: Mode = "open"
     requests: list[str] = field(default_factory=list)  # first lines of what came by
+    overheard: bytearray | None = None  # all that was said there and back, from when this is set
     _holds: list[Held] = field(default_factory=list)
     _open: set[asyncio.StreamWriter] = field(default_factory=set)
 
@@ -146,8 +147,13 @@ class Gate:
             raise
         return await asyncio.open_connection(sock=made)
 
+    def _overhear(self, data: bytes) -> None:
+        if self.overheard is not None:
+            self.overheard += data
+
     async def _there(self, reader: asyncio.StreamReader, server: asyncio.StreamWriter, waiting: list[Held]) -> None:
         while data := await reader.read(_CHUNK):
+            self._overhear(data)
             if data.startswith(_METHODS):
                 self.requests.append(data.split(b"\r\n", 1)[0].decode("latin-1"))
                 held = next((one for one in self._holds if not one.taken and data.startswith(one.begins)), None)
@@ -172,6 +178,7 @@ class Gate:
                     raise ConnectionResetError("the gate lost the answer")
             while self.mode == "deaf":
                 await asyncio.sleep(0.02)
+            self._overhear(data)
             writer.write(data)
             await writer.drain()
         writer.close()

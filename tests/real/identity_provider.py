@@ -7,10 +7,12 @@ Installed once into `.cache/` of the repository (stamped by the lock file), star
 with the block. Works the same in pytest and in plain scripts. `tests/real/oidc/idp.mjs` says what it can do.
 """
 
+import base64
 import fcntl
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -26,6 +28,8 @@ import httpx
 _HERE = Path(__file__).parent / "oidc"
 _CACHE = Path(__file__).parents[2] / ".cache" / "identity-provider"
 _CLIENT = "hansa-tests"
+_CALLBACK = "http://127.0.0.1/callback"
+AUDIENCE = "urn:hansa:test"  # of every access token, unless a realm says otherwise
 _INSTALL_SECONDS, _START_SECONDS, _STOP_SECONDS, _ANSWER_SECONDS = 300, 60, 10, 30
 
 USERS: Mapping[str, Mapping[str, Any]] = {
@@ -58,6 +62,26 @@ class IdentityProvider:
     def token(self, user: str, realm: str = "test", scope: str = "openid profile groups") -> str:
         """An access token (a JWT)."""
         return str(self.tokens(user, realm, scope)["access_token"])
+
+    def tokens_by_browser(self, user: str, realm: str = "test", scope: str = "openid profile") -> dict[str, Any]:
+        """What a client gets whose user signed in on the provider's own page, the `id_token` among it."""
+        verifier = secrets.token_urlsafe(48)
+        digest = hashlib.sha256(verifier.encode()).digest()
+        asked = {
+            "client_id": _CLIENT,
+            "response_type": "code",
+            "scope": scope,
+            "redirect_uri": _CALLBACK,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        with httpx.Client(base_url=self.base, timeout=_ANSWER_SECONDS, trust_env=False) as browser:
+            page = browser.get(f"/realms/{realm}/protocol/openid-connect/auth", params=asked).headers["location"]
+            sent = browser.post(page, data={"username": user, "password": self._users[user]["password"]})
+            while not sent.headers["location"].startswith(_CALLBACK):
+                sent = browser.get(sent.headers["location"])
+        code = httpx.URL(sent.headers["location"]).params["code"]
+        return self.grant(realm, "authorization_code", code=code, redirect_uri=_CALLBACK, code_verifier=verifier)
 
     def refresh(self, refresh_token: str, realm: str = "test") -> dict[str, Any]:
         return self.grant(realm, "refresh_token", refresh_token=refresh_token)

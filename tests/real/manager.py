@@ -30,7 +30,7 @@ import httpx
 import pytest
 
 from real import nursery, parts
-from real.identity_provider import USERS, IdentityProvider, identity_provider
+from real.identity_provider import AUDIENCE, USERS, IdentityProvider, identity_provider
 from real.nursery import Child
 
 START_SECONDS = 60.0
@@ -47,6 +47,7 @@ PEOPLE: Mapping[str, Mapping[str, Any]] = {
     "quinn": {"password": "quinn-pw", "name": "Quinn", "groups": [ISSUER_GROUP]},
     "watcher": {"password": "watcher-pw", "name": "Watcher", "groups": [ISSUER_GROUP]},
 }
+ORDINARY_USER = 3_999_997  # of the machine, whom nobody else is; for managers that are not root's
 WATCHER = "watcher@test"  # has the admin's view
 
 # Far beyond what tests need, so that they do not stand in each other's way; quotas have managers of their own.
@@ -55,9 +56,11 @@ ROOMY: Mapping[str, Any] = {
     "jobs.memory": "64Gi",
     "quotas.cpu": "64",
     "quotas.memory": "64Gi",
+    "quotas.ephemeral_storage": "1000Gi",
     "quotas.buckets": 1000,
     "quotas.volumes": 1000,
     "quotas.disk": "1000Gi",
+    "http.wrong_passwords": 1_000_000,
 }
 
 
@@ -69,6 +72,7 @@ class Manager:
     port: int
     settings: Mapping[str, Any]
     password: str = field(default_factory=lambda: secrets.token_urlsafe(12), repr=False)
+    user: int | None = None  # whose program it is; ours unless given
     _process: subprocess.Popen[bytes] | Child | None = None
     _clients: dict[str, httpx.Client] = field(default_factory=dict)
 
@@ -118,7 +122,7 @@ class Manager:
         assert self._process is None, "the manager runs already"
         variables = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
         environment = {**variables, **self._variables()}
-        self._process = nursery.started(environment, self.folder, self.folder / "manager.log")
+        self._process = nursery.started(environment, self.folder, self.folder / "manager.log", user=self.user)
         try:
             self._await_ready()
         except BaseException:
@@ -184,7 +188,7 @@ class StartManager(Protocol):
 
 @contextlib.contextmanager
 def running_manager(
-    settings: Mapping[str, Any] | None = None, *, database: str = "", port: int = 0
+    settings: Mapping[str, Any] | None = None, *, database: str = "", port: int = 0, user: int | None = None
 ) -> Iterator[Manager]:
     """A manager with these settings (dotted names) on top of roomy defaults; SQLite unless a database is given."""
     with contextlib.ExitStack() as undo:
@@ -195,7 +199,9 @@ def running_manager(
         given = {**ROOMY, "sandbox.uid_base": undo.enter_context(leased_uids()), **(settings or {})}
         if database:
             given["database.url"] = database
-        manager = Manager(folder, port or free_port(), given)
+        manager = Manager(folder, port or free_port(), given, user=user)
+        if user is not None:
+            os.chown(folder, user, user)
         undo.callback(manager.close)
         manager.start()
         yield manager
@@ -225,7 +231,7 @@ def free_port() -> int:
 def trusting(provider: IdentityProvider) -> dict[str, Any]:
     """Settings that let the provider's users in."""
     return {
-        "oidc.issuers": [{"url": provider.issuer(), "groups": [ISSUER_GROUP]}],
+        "oidc.issuers": [{"url": provider.issuer(), "audience": AUDIENCE, "groups": [ISSUER_GROUP]}],
         "oidc.users_admin": [WATCHER],
     }
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import pytest
 
+from real import parts
 from real.postgres import tied_to_us
 
 _ROOT = Path(__file__).parents[2]
@@ -127,9 +128,11 @@ _shared = _Shared()
 
 
 def started(
-    environment: Mapping[str, str], folder: Path, log: Path, inside: Sequence[str] = ()
+    environment: Mapping[str, str], folder: Path, log: Path, inside: Sequence[str] = (), user: int | None = None
 ) -> subprocess.Popen[bytes] | Child:
     """`hansa server`; `inside` are the words before its command that bring it into a network namespace."""
+    if user is not None:
+        return _started_by(user, environment, folder, log)
     born = _shared.get()
     if born is None:
         with log.open("ab") as said:
@@ -148,6 +151,48 @@ def started(
         assert program == "nsenter"
         namespace = net.removeprefix("--net=")
     return born.start(environment, folder, log, namespace)
+
+
+def _started_by(user: int, environment: Mapping[str, str], folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    """As another user, whose umask gives everything to everybody. Our own Python may lie where only we can go."""
+    search = os.pathsep.join([str(_ROOT / "src"), *(path for path in sys.path if path.endswith("site-packages"))])
+    python = next((each for each in (sys.executable, "/usr/bin/python3") if _usable(each, user, search)), None)
+    if python is None:
+        parts.give_up("python", "another user has no Python of our version on this machine, or cannot read this folder")
+    programs = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)])
+    with log.open("ab") as said:
+        return subprocess.Popen(
+            [python, "-c", "from hansa.entrypoints.cli import main; main()", "server"],
+            cwd=folder,
+            env={**environment, "PYTHONPATH": search, "PATH": programs},
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+            user=user,
+            group=user,
+            extra_groups=[],
+            umask=0,
+        )
+
+
+def _usable(python: str, user: int, search: str) -> bool:
+    ours = f"import sys, hansa; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
+    try:
+        asked = subprocess.run(
+            [python, "-c", ours],
+            env={"PYTHONPATH": search},
+            cwd="/",
+            user=user,
+            group=user,
+            extra_groups=[],
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+    except OSError:
+        return False
+    return asked.returncode == 0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,6 +15,7 @@ import pytest
 
 from hansa.drivers.s3 import EmbeddedStore, OpenStore, S3Store
 from hansa.drivers.s3.seaweed_events import SeaweedEvents
+from hansa.drivers.s3.seaweed_loans import SeaweedLoans
 from hansa.drivers.s3.seaweed_rpc import Filer
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.storage import Keys, StoreAddress
@@ -66,5 +67,6 @@ async def _serve(folder: Path, started: "Future[RunningStore]", finished: thread
 async def object_store(object_store_server: RunningStore) -> AsyncIterator[OpenStore]:
     server = object_store_server
     users = SeaweedUsers(server.filer, server.keys)
-    yield OpenStore(server.store, server.keys, users, uploads=SeaweedEvents(server.filer))
+    loans = SeaweedLoans(users, server.keys)
+    yield OpenStore(server.store, server.keys, users, loans, uploads=SeaweedEvents(server.filer))
     await users.close()

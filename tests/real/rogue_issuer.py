@@ -41,11 +41,11 @@ class RogueIssuer:
         self.answers[path] = Answer(status, json.dumps(body).encode())
 
     def token(self, key: RSAKey | None = None, header: Mapping[str, Any] | None = None, **claims: Any) -> str:
-        """A token signed by this issuer; what is given as None is left out."""
+        """A token signed by this issuer, an access token by its header; what is given as None is left out."""
         now = int(time.time())
         given = {"iss": self.url, "sub": "mallory@test", "iat": now, "exp": now + 300, **claims}
         kept = {name: value for name, value in given.items() if value is not None}
-        fields = {"alg": "RS256", "kid": "rogue", **(header or {})}
+        fields = {"alg": "RS256", "kid": "rogue", "typ": "at+jwt", **(header or {})}
         shown = {name: value for name, value in fields.items() if value is not None}
         lenient = JWSRegistry(algorithms=["RS256", "RS512"], strict_check_header=False)
         lenient.max_header_length = 16_384

@@ -15,3 +15,21 @@ def test_where_what_there_is_comes_and_goes_one_waits_for_it() -> None:
     assert ledger.could_ever_hold(Needs(4000, 2**30)) == ""
     assert not ledger.hold("one", Needs(100, 1))
     assert ledger.could_ever_hold(Needs(5000, 1)) == "it needs 5000m cpu, one node of this cluster gives at most 4000m"
+
+
+def test_disk_is_promised_like_memory() -> None:
+    room = [100]
+    ledger = Ledger(1000, 2**30, disk=lambda: room[0], disk_most=1000)
+    assert ledger.hold("one", Needs(1, 1, 60, "alice"))
+    assert not ledger.hold("two", Needs(1, 1, 60, "bob"))
+    assert ledger.lacked_disk
+    assert ledger.free.disk == 40
+    room[0] = 120  # somebody else made room
+    assert ledger.hold("two", Needs(1, 1, 60, "bob"))
+    room[0] = 10  # somebody else took it: what is held stays held
+    assert ledger.free.disk == -110
+    ledger.release("one")
+    ledger.release("one")
+    assert ledger.promised.disk == 60
+    assert "of disk, this cluster has 1000" in ledger.could_ever_hold(Needs(1, 1, 1001))
+    assert ledger.could_ever_hold(Needs(1, 1, 1000)) == ""

@@ -6,14 +6,15 @@ from hypothesis import strategies as st
 
 from hansa.kernel import quantities
 from hansa.kernel.errors import Invalid
+from hansa.kernel.quota import QuotaSettings
 from hansa.resources import Limits, QuotaChange, exact_size
-from hansa.settings import QuotaSettings
 
 DEFAULT = Limits.of(QuotaSettings())
 
 
 def test_the_defaults_are_oscars() -> None:
-    assert (DEFAULT.cpu, DEFAULT.memory, DEFAULT.ephemeral_storage, DEFAULT.gpu) == (2000, 2 * 2**30, 2**30, 0)
+    """But for disk: each of the ten small jobs that the share of processors lets run at once holds a gibibyte."""
+    assert (DEFAULT.cpu, DEFAULT.memory, DEFAULT.ephemeral_storage, DEFAULT.gpu) == (2000, 2 * 2**30, 10 * 2**30, 0)
     assert (DEFAULT.volumes, DEFAULT.disk) == (5, 7 * 2**30)
     assert (DEFAULT.min_disk_per_volume, DEFAULT.max_disk_per_volume) == (200 * 2**20, 5 * 2**30)
     assert (DEFAULT.buckets, DEFAULT.storage_per_bucket) == (5, 5 * 2**30)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hansa.kernel.clock import SystemClock
-from hansa.resources import Admission, Ledger, Needs
+from hansa.resources import NO_SHARE, Admission, Ledger, Needs, Share, Shares
 from hansa.services import Dispatcher, Job, Outcome, RunOrder, Service, Status, Waiting
 from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
 
@@ -40,8 +40,10 @@ class Limits:
     """What keeps jobs from starting, besides room."""
 
     permitted: Callable[[Waiting], bool] = lambda _: True
-    within_quota: Callable[[str, Needs, Needs], bool] = lambda *_: True
     delegable: Callable[[str], bool] = lambda _: False
+    disk: int = 0  # of every job
+    disk_there: int = 1000
+    share: Callable[[str], Share] = lambda _: NO_SHARE
 
 
 @asynccontextmanager
@@ -52,18 +54,19 @@ async def dispatching(
     schema.upgrade(engine)
     database = Database(engine, patience=0.3)
     database.start()
-    jobs, admission = JobStore(database), Admission(Ledger(1000, 2**30))
     limits = limits or Limits()
+    ledger = Ledger(1000, 2**30, disk=lambda: limits.disk_there, disk_most=1000)
+    jobs, admission = JobStore(database), Admission(ledger, shares=Shares(limits.share))
     dispatcher = Dispatcher(
         jobs,
         host,
         admission,
         order_for,
-        limits.within_quota,
         SystemClock(),
         most_attempts=3,
         permitted=limits.permitted,
         delegable=limits.delegable,
+        disk_of=lambda service: limits.disk,
     )
     working = asyncio.create_task(dispatcher.work())
     try:
@@ -143,11 +146,11 @@ async def test_a_cluster_that_grows_starts_what_waited_and_one_that_shrinks_keep
         dispatcher.resized()
         assert [one.name for one in dispatcher.lined_up()] == ["third"]
         assert dispatcher.running == 2
-        assert not dispatcher.fits_now(1, 1)
+        assert not dispatcher.fits_now(Needs(1, 1))
 
 
 async def test_what_waits_says_why(tmp_path: Path) -> None:
-    limits = Limits(permitted=lambda one: one.owner != "carol", within_quota=lambda owner, *_: owner != "bob")
+    limits = Limits(permitted=lambda one: one.owner != "carol", share=lambda who: Share(50 if who == "bob" else None))
     async with dispatching(tmp_path, Host(60), limits) as (dispatcher, jobs, _, _):
         runs, large, small = job("runs", 900), job("large", 500), job("small", 50)
         his, hers = replace(job("his"), owner="bob"), replace(job("hers"), owner="carol")
@@ -160,7 +163,7 @@ async def test_what_waits_says_why(tmp_path: Path) -> None:
         needs = "it waits for room: it needs 500m cpu and 1Ki of memory, 100m and 1024Mi are free"
         assert dispatcher.why_waiting("large") == needs
         assert dispatcher.why_waiting("small") == "it waits for its turn; 1 job waits before it"
-        assert "quota" in dispatcher.why_waiting("his")
+        assert dispatcher.why_waiting("his") == "it needs 100m cpu, your quota is 50m"
         assert "asked first" in dispatcher.why_waiting("hers")
         with dispatcher.held_back("large"):
             assert "offered" in dispatcher.why_waiting("large")
@@ -186,3 +189,76 @@ async def test_what_is_not_permitted_waits_and_holds_up_nobody_else(tmp_path: Pa
         permitted.add("alice")
         dispatcher.wake()
         await status_of(jobs, "hers", Status.SUCCEEDED)
+
+
+async def test_disk_is_waited_for_with_a_reason(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(30), Limits(disk=400)) as (dispatcher, jobs, _, _):
+        for name in ("one", "two", "three"):
+            await jobs.accept(job(name))
+            dispatcher.offer(waiting(job(name)))
+        await status_of(jobs, "two", Status.RUNNING)
+        assert dispatcher.why_waiting("three") == "it waits for room: it needs 400 of disk, 200 are free"
+        await dispatcher.end(["one"], "enough")
+        await status_of(jobs, "three", Status.RUNNING)
+
+
+async def test_an_owners_share_of_the_disk_holds_nobody_else_up(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(30), Limits(disk=400, share=lambda _: Share(disk=500))) as (
+        dispatcher,
+        jobs,
+        _,
+        _,
+    ):
+        for each in (job("one"), job("two"), replace(job("his"), owner="bob")):
+            await jobs.accept(each)
+            dispatcher.offer(waiting(each))
+        await status_of(jobs, "his", Status.RUNNING)
+        assert "of the 500 that all runs of its owner may hold 100 are left" in dispatcher.why_waiting("two")
+
+
+async def test_more_disk_than_there_ever_is(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(), Limits(disk=1001)) as (dispatcher, jobs, _, _):
+        await jobs.accept(job("one"))
+        dispatcher.offer(waiting(job("one")))
+        assert "of disk, this cluster has" in (await status_of(jobs, "one", Status.FAILED)).reason
+
+
+async def test_whoever_waits_for_what_a_service_holds_for_good_stands_in_nobody_s_way(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host()) as (dispatcher, jobs, _, admission):
+        assert admission.try_hold("a service that stays", Needs(100, 1024), lasting=True)
+        greedy, small = job("the whole machine", 1000), replace(job("small", 100), owner="bob")
+        for one in (greedy, small):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "small", Status.SUCCEEDED)
+        assert "waits for room" in dispatcher.why_waiting(greedy.name)
+        admission.release("a service that stays")
+        await status_of(jobs, greedy.name, Status.SUCCEEDED)
+
+
+async def test_a_job_that_was_in_the_way_and_is_removed_makes_room_at_once(tmp_path: Path) -> None:
+    async with dispatching(tmp_path, Host(60)) as (dispatcher, jobs, _, _):
+        runs, large, small = job("runs", 500), job("large", 900), replace(job("small", 100), owner="bob")
+        for one in (runs, large, small):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "runs", Status.RUNNING)
+        assert dispatcher.why_waiting("small").startswith("it waits for its turn")
+        await dispatcher.end(["large"], "not wanted")
+        await status_of(jobs, "small", Status.RUNNING)
+
+
+async def test_one_beyond_its_owners_quota_lets_the_owners_others_pass_until_the_quota_grows(tmp_path: Path) -> None:
+    quota = [300]
+    async with dispatching(tmp_path, Host(60), Limits(share=lambda _: Share(quota[0]))) as (dispatcher, jobs, _, _):
+        for one in (job("large", 500), job("first", 200), job("second", 200)):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "first", Status.RUNNING)
+        assert dispatcher.why_waiting("large") == "it needs 500m cpu, your quota is 300m"
+        assert dispatcher.why_waiting("second") == "it needs 200m cpu, and of your quota of 300m 100m are left"
+        assert [one.name for one in dispatcher.pending()] == ["large", "second"]  # members may take either
+        quota[0] = 700
+        dispatcher.resized()
+        await status_of(jobs, "large", Status.RUNNING)
+        assert await status_of(jobs, "second", Status.PENDING)

@@ -152,6 +152,12 @@ def test_other_tools_in_the_same_file_are_left_alone() -> None:
         ),
         ("functions: {oscar: [{c: {name: a, environment: {variables: [A]}}}]}", "should be a map"),
         ("functions: &f {oscar: [{c: {name: a, kserve: *f}}]}", "nested without end"),
+        (
+            "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+            + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
+            + "functions: {oscar: [{c: {name: a, kserve: *a11}}]}",
+            "with its aliases (*) written out",
+        ),
         ("functions: !!python/object:os.system {}", "not valid YAML"),
         ("functions: {oscar: [{c: {name: a, script: empty.sh}}]}", "is empty"),
     ],

@@ -51,7 +51,7 @@ class Part:
 
     async def end(self, name: str, reason: str = "") -> None:
         assert await self.jobs.end(name, Outcome(not reason, 0, reason), self.clock.now())
-        await self.logs.keep(name, "its log\n")
+        await self.logs.keep(name, "its log\n", owner="alice")
 
     async def days_later(self, days: float) -> list[str]:
         """Moves time and lets the loop's work be done; the jobs that are left, with `+` for a receipt."""
@@ -82,7 +82,7 @@ async def manager(database_url: str, folder: Path) -> AsyncIterator[Part]:
             keyring=here.keyring,
             logs=LogBook(folder / "logs", 1 << 20),
             job_host=host,
-            dispatcher=Dispatcher(jobs, host, admission, order_for, lambda *_: True, here.clock, most_attempts=3),
+            dispatcher=Dispatcher(jobs, host, admission, order_for, here.clock, most_attempts=3),
             clock=here.clock,
         )
 

@@ -27,6 +27,15 @@ def test_a_large_job_is_not_passed_by() -> None:
     assert len(queue) == 2
 
 
+def test_one_that_waiting_does_not_help_is_passed_by() -> None:
+    queue = Queue()
+    queue.extend([waiting("whole machine", "greedy", cpu=10), waiting("small", "b", cpu=1)])
+    taken = queue.take(lambda w: True, lambda w: w.cpu < 5, lambda w: w.cpu < 10)
+    assert taken is not None
+    assert taken.name == "small"
+    assert "whole machine" in queue
+
+
 def test_a_used_up_quota_holds_up_only_its_owner() -> None:
     queue = Queue()
     queue.extend([waiting("1", "greedy"), waiting("2", "b")])

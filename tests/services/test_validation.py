@@ -83,6 +83,13 @@ def test_unknown_log_levels_mean_info() -> None:
         ({"output": [{"storage_provider": "s3.mine", "path": "bucket/out"}]}, "storage_providers"),
         ({"output": [{"storage_provider": "ftp", "path": "bucket/out"}]}, "output"),
         ({"output": [{"storage_provider": "onedata.x", "path": "out"}]}, "onedata"),
+        (
+            {
+                "output": [{"storage_provider": "webdav.x", "path": "out"}],
+                "storage_providers": {"webdav": {"x": {"login": "me"}}},
+            },
+            "storage_providers.webdav.x has no hostname",
+        ),
         ({"expose": {"api_port": [70000]}}, "api_port"),
         ({"expose": {"api_port": [80], "nodePort": [1, 2]}}, "nodePort"),
         ({"expose": {"auth_type": "magic"}}, "auth_type"),
@@ -91,6 +98,8 @@ def test_unknown_log_levels_mean_info() -> None:
         ({"volume": {"mount_path": "/data"}}, "volume"),
         ({"synchronous": {"min_scale": 3, "max_scale": 1}}, "max_scale"),
         ({"environment": {"variables": {"A=B": "x"}}}, "variable"),
+        ({"environment": {"variables": {"LD_PRELOAD": "/job/evil.so"}}}, "LD_PRELOAD is for the system's loader"),
+        ({"environment": {"secrets": {"GLIBC_TUNABLES": "x"}}}, "GLIBC_TUNABLES is for the system's loader"),
         ({"mount": {"storage_provider": "minio", "path": "b12/x", "options": "a;b"}}, "options"),
         ({"federation": {"topology": "ring"}}, "topology"),
         ({"federation": {"delegation": "fair"}}, "delegation"),

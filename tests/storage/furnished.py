@@ -7,7 +7,7 @@ from hansa import resources
 from hansa.drivers.s3 import S3Store
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.identity import Caller, Vault
-from hansa.settings import QuotaSettings
+from hansa.kernel.quota import QuotaSettings
 from hansa.storage import Accounting, BucketRegister, Buckets, Grants, ObjectStore, People, StoreUsers
 from hansa.store import Database
 from hansa.store.buckets import BucketStore
@@ -70,6 +70,5 @@ class Away:
 
 def user(name: str) -> Caller:
     """A user nobody else of this session is."""
-    return Caller(
-        kind="user", uid=f"{name}-{secrets.token_hex(6)}@example.org", name=name.title(), issuer="https://idp"
-    )
+    uid = f"{name}-{secrets.token_hex(6)}@example.org"
+    return Caller(kind="user", uid=uid, name=name.title(), issuer="https://idp", subject=uid)

@@ -6,10 +6,11 @@ import httpx
 import pytest
 
 from hansa.drivers.s3 import OpenStore, S3Store
-from hansa.identity import Caller
+from hansa.identity import Caller, Vault
 from hansa.kernel.errors import Forbidden, NotFound, Temporary
 from hansa.storage import BadBucket, Bucket, BucketExists, BucketQuota, link_request
-from storage.furnished import Away, Room, user
+from hansa.store import Database
+from storage.furnished import Away, HandClock, Room, user
 
 pytest_plugins = ("real.object_store",)
 
@@ -111,7 +112,7 @@ async def test_what_was_in_the_store_before_us_is_the_admins_alone(
         assert (seen[name].owner, seen[name].visibility) == ("", "")
         assert [one.key for one in (await room.buckets.get(ADMIN, name)).page.objects] == ["old"]
         assert await room.buckets.make([name], owner=ADMIN.uid, owner_name="", service="gray") == ()
-        await room.buckets.remove_made([name], "gray")
+        await room.buckets.remove_made([name], "gray", ADMIN.uid)
         assert await object_store.store.get(name, "old") == b"data"
     finally:
         await object_store.store.delete_bucket(name)
@@ -144,11 +145,24 @@ async def test_services_make_and_take_back_only_their_own(
     with pytest.raises(Forbidden):
         room.buckets.check_usable(bob, name)
     room.buckets.check_usable(bob, f"{name}-nobodys")
-    await room.buckets.remove_made([name, own], "other")
+    await room.buckets.remove_made([name, own], "other", alice.uid)
     assert room.buckets.exists(name)
-    await room.buckets.remove_made([name, own], "gray")
+    await room.buckets.remove_made([name, own], "gray", alice.uid)
     assert not room.buckets.exists(name)
     assert await object_store.store.get(own, "precious") == b"x"
+
+
+async def test_a_service_of_somebody_else_with_that_name_changes_nothing(
+    room: Room, alice: Caller, bob: Caller, name: str
+) -> None:
+    """A bucket may outlive the service it was made for, and then anybody may take the service's name."""
+    await room.buckets.make([name], owner=alice.uid, owner_name="Alice", service="gray")
+    await room.buckets.share_made([name], "gray", bob.uid, "public", ())
+    assert not room.buckets.may_use(bob.uid, name)
+    await room.buckets.remove_made([name], "gray", bob.uid)
+    assert room.buckets.exists(name)
+    await room.buckets.share_made([name], "gray", alice.uid, "public", ())
+    assert room.buckets.may_use(bob.uid, name)
 
 
 async def test_a_failed_make_leaves_nothing(
@@ -179,7 +193,7 @@ async def test_a_make_that_the_store_refuses_is_taken_back(
     finally:
         await powerless.close()
     back = await room.restarted()
-    await back.buckets.remove_made([name], "gray")
+    await back.buckets.remove_made([name], "gray", alice.uid)
     assert not back.buckets.exists(name)
     assert await back.buckets.make([name], owner=alice.uid, owner_name="", service="gray") == (name,)
     room.register = back.register
@@ -255,6 +269,20 @@ async def test_links_work_until_the_quota_is_used_up(room: Room, alice: Caller, 
     with pytest.raises(BucketQuota):
         await room.buckets.link(alice, name, link_request("in/b.txt", "upload", 60))
     await room.buckets.link(alice, name, link_request("in/a.txt", "download", 60))
+
+
+async def test_where_the_store_makes_no_users_links_are_short(
+    database: Database, clock: HandClock, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    plain = Room(database, Vault([Vault.new_key()]), clock, object_store.store, None)
+    await plain.buckets.create(alice, name)
+    try:
+        link = await plain.buckets.link(alice, name, link_request("a", "upload", 86_400))
+        assert link.expires == clock.now() + 900
+        async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
+            assert (await client.put(link.url, content=b"x")).status_code == 200
+    finally:
+        await plain.buckets.delete(alice, name)
 
 
 async def test_odd_visibilities_are_refused(room: Room, alice: Caller, name: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from hansa.kernel.errors import Invalid
 from hansa.storage import link_request
+from hansa.storage.links import within
 
 
 def test_what_is_left_out_gets_a_default() -> None:
@@ -36,3 +37,11 @@ def test_odd_requests_are_refused(
 ) -> None:
     with pytest.raises(Invalid):
         link_request(key, operation, seconds, content_type, headers)
+
+
+@pytest.mark.parametrize(
+    ("asked", "longest", "revocable", "given"),
+    [(900, 86_400, True, 900), (604_800, 86_400, True, 86_400), (604_800, 86_400, False, 900), (60, 30, False, 30)],
+)
+def test_who_asks_for_more_gets_less(asked: int, longest: int, revocable: bool, given: int) -> None:
+    assert within(asked, longest, revocable=revocable) == given

@@ -28,8 +28,8 @@ async def test_the_first_contact_is_remembered(room: Room, alice: Caller) -> Non
 
 
 async def test_two_users_never_share_a_namespace(room: Room) -> None:
-    first = Caller(kind="user", uid="62bb11b40398f7377876-one", name="One")
-    second = Caller(kind="user", uid="62bb11b40398f7377876-two", name="Two")
+    first = Caller(kind="user", uid="62bb11b40398f7377876-one", name="One", subject="one")
+    second = Caller(kind="user", uid="62bb11b40398f7377876-two", name="Two", subject="two")
     assert user_namespace(PREFIX, first.uid) == user_namespace(PREFIX, second.uid)
     people = [await room.people.ensure(caller) for caller in (first, second)]
     assert len({person.namespace for person in people}) == 2
@@ -86,7 +86,7 @@ async def test_the_admin_lives_in_the_services_namespace(room: Room) -> None:
 
 
 async def test_a_key_tells_its_owner_also_where_it_is_derived(room: Room) -> None:
-    odd = Caller(kind="user", uid="https://idp/users/ä b", name="Odd")
+    odd = Caller(kind="user", uid="https://idp/users/ä b", name="Odd", subject="odd")
     person = await room.people.ensure(odd)
     assert person.keys.access_key != odd.uid
     assert room.people.by_key(person.keys.access_key) == person

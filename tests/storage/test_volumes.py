@@ -9,12 +9,13 @@ from hansa import resources
 from hansa.identity import Caller, Vault
 from hansa.kernel.errors import Invalid, NotFound
 from hansa.kernel.names import BadName
-from hansa.settings import QuotaSettings
+from hansa.kernel.quota import QuotaSettings
 from hansa.storage import (
     Attachment,
     BucketRegister,
     Folders,
     Grants,
+    NoDisk,
     People,
     VolumeAttached,
     VolumeExists,
@@ -44,7 +45,14 @@ def folders(tmp_path: Path) -> Folders:
 
 
 @pytest.fixture
-def volumes(database: Database, folders: Folders, clock: HandClock, attached: Attached) -> Volumes:
+def free_disk() -> list[int]:
+    return [resources.NO_LIMIT]
+
+
+@pytest.fixture
+def volumes(
+    database: Database, folders: Folders, clock: HandClock, attached: Attached, free_disk: list[int]
+) -> Volumes:
     grants = Grants(None, BucketRegister(BucketStore(database)))
     people = People(PeopleStore(database), grants, Vault([Vault.new_key()]), PREFIX, clock)
     return Volumes(
@@ -54,6 +62,7 @@ def volumes(database: Database, folders: Folders, clock: HandClock, attached: At
         people,
         lambda namespace, name: attached.get((namespace, name), []),
         clock,
+        lambda: free_disk[0],
     )
 
 
@@ -155,3 +164,13 @@ async def test_a_failed_creation_takes_its_volume_back(volumes: Volumes, alice: 
     await volumes.drop(namespace, "scratch")
     await volumes.drop(namespace, "mine")  # not made for a service
     assert [one.volume.name for one in await volumes.listing(alice)] == ["mine"]
+
+
+async def test_what_the_machine_has_no_room_for_is_refused(volumes: Volumes, free_disk: list[int]) -> None:
+    """The admin has no quota, but no more disk than there is either."""
+    admin, free_disk[0] = Caller.admin(), 700 * 2**20
+    with pytest.raises(NoDisk, match="700Mi of disk are free"):
+        await volumes.create(admin, "huge", "701Mi")
+    await volumes.create(admin, "fits", "700Mi")
+    assert volumes.promised == 700 * 2**20
+    assert volumes.place_of((await volumes.listing(admin))[0].volume.namespace, "fits").size == 700 * 2**20

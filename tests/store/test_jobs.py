@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hansa.kernel.errors import Invalid
-from hansa.services import Invocation, Job, Outcome, Status
+from hansa.services import Invocation, Job, Outcome, Status, delegation
 from hansa.store import Database, JobStore, UploadLedger
 
 
@@ -151,3 +151,35 @@ async def test_expired_names_counts_and_removal(jobs: JobStore) -> None:
     assert await jobs.names("gray", None, frozenset({Status.FAILED})) == ["j0"]
     await jobs.remove(["j0", "j1", "never"])
     assert [one.name for one in (await jobs.page("gray", None, "", 9)).jobs] == ["j2"]
+
+
+async def test_bodies_are_kept_while_a_job_is_open_and_no_longer(database: Database) -> None:
+    ended: list[str] = []
+    jobs = JobStore(database, on_end=ended.append)
+    owners = {"a": "alice", "b": "alice", "c": "bob", "d": "bob"}
+    for name, owner in owners.items():
+        await jobs.accept(job(name, owner=owner, event=b"x" * 1000))
+    await jobs.begin("b", 1.0)
+    assert await jobs.open_sizes() == {name: (owner, 1000) for name, owner in owners.items()}
+    await jobs.end("b", Outcome(True, 0, ""), 2.0)
+    await jobs.remove(["c"])
+    assert ended == ["b", "c"]
+    assert await jobs.open_sizes() == {"a": ("alice", 1000), "d": ("bob", 1000)}
+    over = await jobs.get("b")
+    assert over is not None
+    assert over.event == b""
+
+
+async def test_the_body_of_a_run_that_may_start_again_stays(jobs: JobStore) -> None:
+    await jobs.accept(job("a"))
+    await jobs.begin("a", 1.0)
+    await jobs.end("a", Outcome(False, None, delegation.SUPERSEDED), 2.0)
+    assert await jobs.again("a", delegation.LOST)
+    kept = await jobs.get("a")
+    assert kept is not None
+    assert (kept.status, kept.event) == (Status.PENDING, b"\x00body\xff")
+    await jobs.end("a", Outcome(False, None, delegation.CALLED_OFF), 3.0)
+    assert await jobs.again("a", delegation.LOST, b"brought along")
+    kept = await jobs.get("a")
+    assert kept is not None
+    assert kept.event == b"brought along"

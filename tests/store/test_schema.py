@@ -1,5 +1,7 @@
 """The revisions make exactly the tables the code uses, from every release on."""
 
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from hansa.store import DatabaseDown, make_engine, schema
+from hansa.store.hub.tables import clusters, sections
 from hansa.store.tables import metadata
 
 # The last revision of every release: a database left there must come up to date.
@@ -28,6 +31,41 @@ def test_up_from_every_release(database_url: str, release: str) -> None:
             assert schema.current(connection) == schema.head()
     finally:
         engine.dispose()
+
+
+def test_members_stay_where_others_reach_them(database_url: str) -> None:
+    """From before addresses were approved. No member may have said that its certificate is not to be checked, and what
+    was heard under a number far in the future is not the newest for ever."""
+    rows = {"lubeck": ("hansa", False), "visby": ("hansa", True), "valencia": ("oscar", False)}
+    engine = make_engine(database_url)
+    try:
+        schema.upgrade(engine, "0003")
+        with engine.begin() as connection:
+            for ident, (kind, verify) in rows.items():
+                told = json.dumps({"endpoint": f"https://{ident}.example", "verify": verify})
+                connection.execute(_CLUSTER, {"id": ident, "kind": kind, "told": told})
+                connection.execute(_SECTION, {"id": ident, "number": 2**62, "body": b"{}"})
+        schema.upgrade(engine)
+        with engine.connect() as connection:
+            found = {row.id: row for row in connection.execute(sa.select(clusters))}
+            numbers = set(connection.execute(sa.select(sections.c.number)).scalars())
+    finally:
+        engine.dispose()
+    assert {ident: row.endpoint for ident, row in found.items()} == {
+        ident: f"https://{ident}.example" for ident in rows
+    }
+    assert {ident: row.verify for ident, row in found.items()} == {"lubeck": True, "visby": True, "valencia": False}
+    assert {row.refused for row in found.values()} == {""}
+    assert max(numbers) <= time.time() * 1000
+
+
+_CLUSTER = sa.text("""
+    insert into hub_clusters (id, version, kind, state, since, reason, incarnation, joined, told, overrides, cordoned,
+        wanted, serials, desired)
+    values (:id, 1, :kind, 'ready', 1, '', 1, 1, :told, '{}', false, 'member', '[]', 1)""")
+_SECTION = sa.text("""
+    insert into hub_sections (cluster, name, version, number, body, writer)
+    values (:id, 'totals', 1, :number, :body, 'hub')""")
 
 
 def test_a_server_out_of_reach_is_said_in_a_line(tmp_path: Path) -> None:

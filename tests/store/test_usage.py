@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from hansa.resources import Invocation, Requests, Used
+from hansa.resources import Invocation, Requests
 from hansa.services import Job, Outcome, Status
 from hansa.store import Database, JobStore
 from hansa.store.tables import invocations
@@ -69,12 +69,6 @@ async def test_cpu_time_counts_where_it_ended(usage: UsageStore) -> None:
     assert await usage.cpu_seconds(10, 20, frozenset({"gray"})) == 5400.0
     assert await usage.cpu_seconds(10, 20, None) == 12600.0
     assert await usage.cpu_seconds(200, 300, None) == 0.0
-
-
-async def test_the_load_of_a_user(usage: UsageStore) -> None:
-    assert await usage.load_of("alice") == Used(1000, 2**41)
-    assert await usage.load_of("alice", ["Running"]) == Used(500, 2**40)
-    assert await usage.load_of("nobody") == Used(0, 0)
 
 
 async def test_the_latest_requests_come_first(usage: UsageStore) -> None:

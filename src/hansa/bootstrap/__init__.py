@@ -3,7 +3,7 @@
 Nothing else in Hansa knows every concrete class.
 """
 
-from hansa.bootstrap import memory, open_files
+from hansa.bootstrap import data_folder, memory, open_files
 from hansa.bootstrap.app import App, about, default_provider
 from hansa.bootstrap.building import AlreadyRunning, opened
 from hansa.bootstrap.doctor import Check, doctor
@@ -17,6 +17,7 @@ __all__ = [
     "HubApp",
     "Work",
     "about",
+    "data_folder",
     "default_provider",
     "doctor",
     "memory",

@@ -13,7 +13,7 @@ from hansa.bootstrap.engines import Engines, Nodes
 from hansa.bootstrap.telemetry import Telemetry
 from hansa.drivers import s3
 from hansa.federation import member
-from hansa.identity import Caller, SignIn
+from hansa.identity import Caller, SignIn, Visits
 from hansa.kernel import errors
 from hansa.kernel.clock import Clock
 from hansa.services import Delegator, Deployment, Follower, Invocation, Record, Reply, Room, RunOrder, UploadWatch
@@ -34,6 +34,7 @@ class App:
     clock: Clock
     telemetry: Telemetry
     sign_in: SignIn
+    visits: Visits
     room: Room
     uploads: UploadWatch
     delegator: Delegator
@@ -44,6 +45,9 @@ class App:
     open_store: s3.OpenStore
     register: storage.BucketRegister
     accounting: storage.Accounting
+    fullness: storage.Fullness
+    crowding: storage.Crowding | None  # where the store is on our own disk
+    loans: storage.SureLoans | None  # those of `open_store`, if it lends any
     admission: resources.Admission
     engine: Engines
     database: Database
@@ -127,6 +131,10 @@ class App:
             return Deployment("ready", f"{workers} warm workers wanted; {how}", None, workers, 0, "knative_service")
         return Deployment("unavailable", how, None, 0, 0, "unavailable")
 
+    def why_uploads_wait(self, service: str) -> str:
+        """Why uploads to its folders are not jobs yet, or ""."""
+        return self.room.uploads_waiting.get(service, "")
+
     def note(self, invocation: Invocation) -> None:
         """Written down in a moment, with others; a flood is cut off rather than kept in memory."""
         if len(self._notes) < _MOST_NOTES:
@@ -164,6 +172,7 @@ class App:
         a bucket is half-made or half-removed because the store was away."""
         seen = 0
         while True:
+            await self.fullness.sweep()  # first: what is told to the store below must not open a full bucket
             for refused in await self.buckets.converge():
                 _log.warning("the store refused", what=refused)
             seen = await self._store_wants_repair(seen)

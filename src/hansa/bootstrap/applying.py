@@ -16,7 +16,8 @@ from hansa.federation import live, member
 from hansa.kernel import quantities
 from hansa.kernel.errors import HansaError
 from hansa.resources import Limits as QuotaLimits
-from hansa.services import Limits
+from hansa.resources import Needs
+from hansa.services import Limits, Share
 from hansa.settings import Settings
 
 SettingRefused = member.errors.SettingRefused
@@ -32,7 +33,13 @@ def limits_of(given: Settings) -> Limits:
         queue_limit=jobs.queue_limit,
         keep=jobs.keep,
         page_size=jobs.page_size,
+        share=Share(jobs.queue_limit_per_owner, jobs.queue_size_per_owner),
         hop_limit=given.federation.hop_limit,
+        call_timeout=given.federation.call_timeout,
+        wait_at_members=given.federation.wait_at_members,
+        oscar_members=given.federation.oscar_members,
+        oscar_refresh_tokens=given.federation.oscar_refresh_tokens,
+        restore_replicas=given.federation.restore_replicas,
         keep_receipts=given.federation.keep_receipts,
         keep_audit=given.audit.keep,
     )
@@ -75,7 +82,10 @@ def _nothing(_app: App, _fresh: Settings, _named: frozenset[str]) -> None:
 
 
 ADOPTED: tuple[tuple[frozenset[str], Adopt], ...] = (
-    (frozenset({"jobs.keep", "jobs.queue_limit", "jobs.run_limit", "jobs.time_limit"}), _limits),
+    (frozenset({"jobs.keep", "jobs.run_limit", "jobs.time_limit"}), _limits),
+    (frozenset(name for name in live.NAMES if name.startswith("federation.oscar_")), _limits),
+    (frozenset({"federation.restore_replicas", "federation.wait_at_members"}), _limits),
+    (frozenset(name for name in live.NAMES if name.startswith("jobs.queue_")), _limits),
     (frozenset({"jobs.cpu", "jobs.memory"}), _capacity),
     (frozenset(name for name in live.NAMES if name.startswith("quotas.")), _quotas),
     (frozenset({"federation.lost_after", "federation.probe_ttl", "federation.rescheduler_threshold"}), _delegation),
@@ -130,7 +140,7 @@ class Applying:
         """A job that was accepted must not become impossible."""
         capacity = self._app.nodes.capacity_with(fresh.jobs)
         for waiting in self._app.room.dispatcher.lined_up():
-            if self._app.room.dispatcher.never_fits(waiting.cpu, waiting.memory):
+            if self._app.room.dispatcher.never_fits(Needs(waiting.cpu, waiting.memory)):
                 continue  # it waits for a member with more room anyway
             for name, needs, has in (
                 ("jobs.cpu", waiting.cpu, capacity.cpu),

@@ -4,27 +4,31 @@
 """
 
 import fcntl
+import hashlib
+import hmac
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
+import structlog
 
 from hansa import resources, services, settings, storage
-from hansa.bootstrap import engines, federating
+from hansa.bootstrap import data_folder, engines, federating, loans
 from hansa.bootstrap.app import ALLOWED_IMAGES, App, default_provider
 from hansa.bootstrap.applying import limits_of
+from hansa.bootstrap.doctor import WAIVED
 from hansa.bootstrap.membership import membership
+from hansa.bootstrap.people import uids
 from hansa.bootstrap.telemetry import Telemetry
-from hansa.drivers import oidc, s3
-from hansa.identity import Basic, SignIn, Vault
-from hansa.kernel import errors
+from hansa.drivers import egress, oidc, s3
+from hansa.identity import Basic, SignIn, Throttle, Uids, Vault, Visits
+from hansa.kernel import disk_room, errors, quantities
 from hansa.kernel.clock import Clock, SystemClock
-from hansa.resources import Needs
-from hansa.services import Dispatcher, Job, Outcome, Room, RunOrder, UploadWatch
+from hansa.services import Dispatcher, Job, Outcome, Room, RunDisk, RunOrder, UploadWatch
 from hansa.settings import Settings
 from hansa.store import (
     AuditStore,
@@ -44,6 +48,10 @@ from hansa.store import (
     sqlite_url,
 )
 
+_log = structlog.get_logger("hansa")
+
+_DIAL_SECONDS = 10.0
+
 
 class AlreadyRunning(errors.Conflict):
     """Another manager uses this data folder."""
@@ -56,19 +64,26 @@ async def opened(given: Settings, clock: Clock | None = None) -> AsyncIterator[A
     """The manager with everything it needs, ready to serve."""
     clock = clock or SystemClock()
     async with AsyncExitStack() as parts:
-        data = given.data.absolute()
-        data.mkdir(parents=True, exist_ok=True)
-        parts.callback(os.close, _lock(data))
-        driver = engines.open_driver(given, data, clock, parts)
-        await driver.prepare(data)
-        database = await _open_database(given, data, parts)
-        vault = Vault.at(data / "vault.key")
-        opened_store = await _open_store(given, data)
-        parts.push_async_callback(opened_store.close)
-        services_here = ServiceStore(database, vault)
-        records = driver.records(services_here)
-        ground = _Ground(given, clock, data, database, vault, opened_store, services_here, records, driver, parts)
-        yield await _build(ground)
+        data = given.data.resolve()
+        with data_folder.with_room(data):
+            app = await _build(await _ground(given, clock, data, parts))
+        yield app
+
+
+async def _ground(given: Settings, clock: Clock, data: Path, parts: AsyncExitStack) -> "_Ground":
+    data_folder.close(data)
+    parts.callback(os.close, _lock(data))
+    driver = engines.open_driver(given, data, clock, parts)
+    await driver.prepare(data)
+    database = await _open_database(given, data, parts)
+    vault = Vault.at(data / "vault.key")
+    opened_store = loans.surely_ended(await _open_store(given, data), database, clock)
+    parts.push_async_callback(opened_store.close)
+    door = _open_door(given, opened_store)
+    parts.push_async_callback(door.close)
+    services_here = ServiceStore(database, vault)
+    records = driver.records(services_here)
+    return _Ground(given, clock, data, database, vault, opened_store, door, services_here, records, driver, parts)
 
 
 def _lock(data: Path) -> int:
@@ -106,27 +121,38 @@ async def _open_store(given: Settings, data: Path) -> s3.OpenStore:
     return open_by_kind(address, keys, reach_at=asked.endpoint)
 
 
-def open_foreign(kind: str, config: Mapping[str, Any]) -> storage.ObjectStore:
-    """A store that came with a service: MinIO by its address, S3 by its region."""
-    endpoint = str(config.get("endpoint") or "")
-    verify = str(config.get("verify", "true")).lower() != "false"
-    address = storage.StoreAddress(endpoint, str(config.get("region") or "us-east-1"), verify)
-    return s3.S3Store(address, storage.Keys(str(config["access_key"]), str(config["secret_key"])))
+def _open_door(given: Settings, store: s3.OpenStore) -> egress.Door:
+    """The inner ports of our own store know no users, so not even the operator's allowances open them."""
+    inner = store.embedded.inner_ports if store.embedded is not None else ()
+    return egress.Door(egress.Rule.of(given.egress.allow, never=inner))
+
+
+def _dialling(door: egress.Door) -> Callable[[str, int, bool], Awaitable[socket.socket]]:
+    """For those who move files: to a store whose address is no tenant's word wherever it is, else by the rule."""
+
+    async def dial(host: str, port: int, vouched: bool) -> socket.socket:
+        return await door.connect(host, port, timeout=_DIAL_SECONDS, own=((host, port),) if vouched else ())
+
+    return dial
 
 
 class _Webhook:
-    """Where a MinIO server tells of uploads: our own `/job`, with the service's token."""
+    """Where a MinIO server tells of uploads: our own `/job`, with a token of the store for that service."""
 
-    def __init__(self, notifications: storage.Notifications, public_url: str) -> None:
+    def __init__(self, notifications: storage.Notifications, public_url: str, root: storage.Keys) -> None:
         self._notifications = notifications
         self._public_url = public_url.rstrip("/")
+        self._secret = root.secret_key.encode()
 
-    async def register(self, service: str, token: str, folders: Sequence[tuple[str, str]]) -> None:
+    def token(self, service: str) -> str:
+        return hmac.new(self._secret, f"webhook {service}".encode(), hashlib.sha256).hexdigest()
+
+    async def register(self, service: str, folders: Sequence[tuple[str, str]]) -> None:
         by_bucket: dict[str, set[str]] = {}
         for bucket, folder in folders:
             by_bucket.setdefault(bucket, set()).add(f"{folder}/")
         frozen = {bucket: frozenset(prefixes) for bucket, prefixes in by_bucket.items()}
-        await self._notifications.register(service, f"{self._public_url}/job/{service}", token, frozen)
+        await self._notifications.register(service, f"{self._public_url}/job/{service}", self.token(service), frozen)
 
     async def unregister(self, service: str, buckets: frozenset[str]) -> None:
         await self._notifications.unregister(service, buckets)
@@ -142,6 +168,7 @@ class _Ground:
     database: Database
     vault: Vault
     open_store: s3.OpenStore
+    door: egress.Door  # the way out for whatever tenants name
     services_here: ServiceStore  # in the database
     records: services.Services  # there, and wherever else the driver keeps them
     driver: engines.Driver
@@ -157,7 +184,9 @@ class _Keeping:
     buckets: storage.Buckets
     volumes: storage.Volumes
     quotas: resources.Quotas
+    shares: resources.Shares
     accounting: storage.Accounting
+    fullness: storage.Fullness
 
     async def load(self) -> None:
         await self.register.load()
@@ -166,7 +195,7 @@ class _Keeping:
         await self.volumes.load()
 
 
-def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
+def _keeping(ground: _Ground, ledger: resources.Ledger) -> _Keeping:
     given, clock, store = ground.given, ground.clock, ground.open_store.store
     register = storage.BucketRegister(BucketStore(ground.database))
     has_users = given.storage.kind != "s3"
@@ -187,10 +216,28 @@ def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
     async def buckets_used(uid: str) -> resources.Used:
         return resources.Used(buckets.count(uid), await buckets.stored(uid))
 
-    gauges = resources.Gauges(jobs=usage.load_of, volumes=volumes_used, buckets=buckets_used)
+    async def running(uid: str) -> resources.Used:
+        return resources.Used(shares.of(uid).cpu, shares.of(uid).memory)
+
+    async def disk_used(uid: str) -> resources.Used:
+        return resources.Used(size=shares.of(uid).disk)
+
+    gauges = resources.Gauges(running=running, disk=disk_used, volumes=volumes_used, buckets=buckets_used)
     quotas = resources.Quotas(QuotaStore(ground.database), given.quotas, gauges)
+    shares = resources.Shares(quotas.share)
     accounting = storage.Accounting(store, clock)
-    buckets = storage.Buckets(register, store, grants, people, quotas, accounting, clock)
+    lent = loans.of(ground.open_store)
+    buckets = storage.Buckets(
+        register,
+        store,
+        grants,
+        people,
+        quotas,
+        accounting,
+        clock,
+        given.storage.link_longest,
+        lent.shut if lent else None,
+    )
     volumes = storage.Volumes(
         VolumeStore(ground.database),
         ground.driver.places(),
@@ -198,31 +245,62 @@ def _keeping(ground: _Ground, usage: UsageStore) -> _Keeping:
         people,
         _attachments(ground.records),
         clock,
+        lambda: ledger.free.disk,
     )
-    return _Keeping(register, people, buckets, volumes, quotas, accounting)
+    fullness = storage.Fullness(register, grants, quotas, accounting, given.storage.quota_every)
+    return _Keeping(register, people, buckets, volumes, quotas, shares, accounting, fullness)
+
+
+def _crowding(ground: _Ground, register: storage.BucketRegister) -> storage.Crowding | None:
+    store, data = ground.open_store.closable, ground.data
+    if store is None:
+        return None
+    reserve = quantities.size(ground.given.jobs.disk_reserve or "0", what="disk")
+    return storage.Crowding(register, store, lambda: disk_room.free(data), reserve)
 
 
 async def _build(ground: _Ground) -> App:
     given, clock, records, open_store = ground.given, ground.clock, ground.records, ground.open_store
     telemetry = Telemetry()
     usage = UsageStore(ground.database)
-    keeping = _keeping(ground, usage)
-    delegated_keys = federating.DelegatedKeys(open_store, keeping.people, records)
-    nodes = await ground.driver.nodes(lambda: admission.ledger.promised)
+    ledger = resources.Ledger(0, 0, disk_most=ground.driver.disk_most())  # filled below
+    ledger.disk = lambda: ground.driver.disk() - keeping.volumes.promised
+    keeping = _keeping(ground, ledger)
+    away_keys = federating.AwayKeys(open_store)
+    nodes = await ground.driver.nodes(lambda: ledger.promised)
     capacity = nodes.capacity()
-    admission = resources.Admission(resources.Ledger(capacity.cpu, capacity.memory, nodes.largest()))
+    ledger.cpu, ledger.memory, ledger.largest = capacity.cpu, capacity.memory, nodes.largest()
+    admission = resources.Admission(ledger, shares=keeping.shares)
+    run_disk = RunDisk(quantities.size(given.jobs.disk_per_run, what="disk"), keeping.quotas.disk_limit)
     engine_ground = engines.Ground(
-        open_store=open_store, open_foreign=open_foreign, keys_of=delegated_keys.with_address, admission=admission
+        open_store=open_store,
+        dial=_dialling(ground.door),
+        away_keys=away_keys,
+        admission=admission,
+        door=ground.door,
     )
     engine = await ground.driver.engines(engine_ground, nodes)
-    jobs = JobStore(ground.database)
+    backlog = services.Backlog(on_room=lambda: app.uploads.wake())  # noqa: PLW0108 - the app is made below
+    jobs = JobStore(ground.database, on_end=backlog.leave)
 
     def order_for(job: Job) -> RunOrder | None:
         record = records.get(job.service)
         if record is None:
             return None
         gate = services.receiving.gate(room, job)
-        return services.orders.make(room, record, job.name, job.event, may_publish=gate, movable=delegable(job.service))
+        return services.orders.make(
+            room,
+            record,
+            job.name,
+            job.event,
+            submitter=job.owner,
+            may_publish=gate,
+            movable=delegable(job.service),
+        )
+
+    def disk_of(name: str) -> int:
+        record = records.get(name)
+        return run_disk.of(record.service) if record is not None else 0
 
     def delegable(name: str) -> bool:
         record = records.get(name)
@@ -233,7 +311,6 @@ async def _build(ground: _Ground) -> App:
         engine.jobs,
         admission,
         order_for=order_for,
-        within_quota=_within_quota(keeping.quotas),
         clock=clock,
         most_attempts=engine.attempts,
         on_change=_counting(telemetry, clock),
@@ -241,8 +318,12 @@ async def _build(ground: _Ground) -> App:
         on_stuck=lambda: app.delegator.wake(),  # noqa: PLW0108 - the app is made below
         permitted=lambda waiting: services.duty.may_start(room, waiting, app.delegator.in_vain),
         on_turned_away=lambda name: app.delegator.offer_now(name),  # noqa: PLW0108 - as above
+        disk_of=disk_of,
     )
-    abroad = federating.federating(given, ground.database, ground.vault, clock, ground.parts)
+    keeping.quotas.on_change(dispatcher.resized)
+    keeping.quotas.on_change(admission.look_again)
+    abroad = federating.federating(given, ground.database, ground.vault, ground.door, clock, ground.parts)
+    known = await uids(given, ground.database)
     facts = Facts(ground.database)
     allowed = await facts.get(ALLOWED_IMAGES)
     provider = default_provider(open_store.store.address)
@@ -258,18 +339,26 @@ async def _build(ground: _Ground) -> App:
         job_host=engine.jobs,
         sync_host=engine.sync,
         exposed_host=engine.exposed,
-        rules=lambda: services.Rules(app.allowed_images, provider),
+        rules=lambda: services.Rules(app.allowed_images, provider, ground.door.rule),
         limits=limits_of(given),
+        disk=run_disk,
+        share_of=keeping.quotas.share,
+        allotment=services.Allotment(keeping.quotas.enforced),
         clock=clock,
         services_namespace=given.cluster.services_namespace,
         groups=tuple(group for issuer in given.oidc.issuers for group in issuer.groups),
         dispatcher=dispatcher,
-        webhook=_webhook(given, open_store.notifications),
+        webhook=_webhook(given, open_store),
+        backlog=backlog,
         cluster_id=given.cluster.id,
         own_endpoint=federating.own_endpoint(given),
+        home_mark=known.home_mark,
         keyring=_keyring(ground, keeping.people, abroad.peers),
-        store_keys=delegated_keys.of,
-        check_store=federating.checking(open_foreign, clock),
+        member_keys=services.replicas.MemberKeys(ground.vault.derived("members of federations")),
+        key_holders=await federating.KeyHolders.loaded(facts),
+        away_keys=away_keys,
+        check_store=federating.checking(ground.door, clock),
+        check_place=lambda url, own: ground.door.check_url(url, scheme="https", own=own),
         **abroad.for_room(),
     )
     follower = federating.follower(given, room)
@@ -277,9 +366,10 @@ async def _build(ground: _Ground) -> App:
         settings=given,
         clock=clock,
         telemetry=telemetry,
-        sign_in=await sign_in(given, ground.parts),
+        sign_in=await sign_in(given, known, ground.parts, clock),
+        visits=Visits(ground.vault.derived("visits"), clock),
         room=room,
-        uploads=UploadWatch(room, open_store.uploads, given.storage.reconcile_every),
+        uploads=UploadWatch(room, open_store.uploads, given.storage.reconcile_every, keeping.fullness.heard),
         delegator=federating.delegator(given, room, follower),
         follower=follower,
         quotas=keeping.quotas,
@@ -288,6 +378,9 @@ async def _build(ground: _Ground) -> App:
         open_store=open_store,
         register=keeping.register,
         accounting=keeping.accounting,
+        fullness=keeping.fullness,
+        crowding=_crowding(ground, keeping.register),
+        loans=loans.of(open_store),
         admission=admission,
         engine=engine,
         database=ground.database,
@@ -300,14 +393,19 @@ async def _build(ground: _Ground) -> App:
     await ground.driver.load(keeping.people, keeping.quotas)
     app.membership = membership(app, abroad.peers, ground.data, ground.parts)
     await app.membership.open()
+    present = await engine.present()
+    if app.loans is not None:
+        away = {services.lending.of_epoch(one.job, one.epoch): one.job for one in await abroad.delegations.active()}
+        await loans.take_over(room, app.loans, {name: name for name in present} | away)
     await _take_up(room)
-    await _clear_work(room, await engine.present())
+    await _clear_work(room, present)
     _watch(telemetry, app)
     return app
 
 
 async def _take_up(room: Room) -> None:
     """What an earlier life of this manager left: half-made services, jobs, processes that should run."""
+    await room.backlog.settle(room.jobs.open_sizes)
     await services.creation.recover(room)
     await room.dispatcher.recover()
     for record in room.records.all():
@@ -333,32 +431,25 @@ def _watch(telemetry: Telemetry, app: App) -> None:
     telemetry.memory_promised.set_function(lambda: ledger.promised.memory)
 
 
-def _webhook(given: Settings, notifications: storage.Notifications | None) -> _Webhook | None:
-    if notifications is None:
+def _webhook(given: Settings, opened: s3.OpenStore) -> _Webhook | None:
+    if opened.notifications is None:
         return None
-    return _Webhook(notifications, given.cluster.public_url or f"http://{given.http.host}:{given.http.port}")
+    here = given.cluster.public_url or f"http://{given.http.host}:{given.http.port}"
+    return _Webhook(opened.notifications, here, opened.keys)
 
 
-def _within_quota(quotas: resources.Quotas) -> Callable[[str, Needs, Needs], bool]:
-    def fits(owner: str, used: Needs, asked: Needs) -> bool:
-        """A user's first job always may: a quota below one job's needs would hold it up for ever."""
-        cpu, memory = quotas.cpu_limit(owner), quotas.memory_limit(owner)
-        if used == Needs(0, 0):
-            return True
-        return (cpu is None or used.cpu + asked.cpu <= cpu) and (memory is None or used.memory + asked.memory <= memory)
-
-    return fits
-
-
-async def sign_in(given: Settings, parts: AsyncExitStack) -> SignIn:
+async def sign_in(given: Settings, known: Uids, parts: AsyncExitStack, clock: Clock) -> SignIn:
     """Who may come in: the admin, and whoever a trusted issuer vouches for."""
     verifier = None
+    for issuer in given.oidc.issuers:
+        if issuer.any_audience:
+            _log.warning("tokens made for any client of this issuer let people in", issuer=issuer.url, hint=WAIVED)
     if given.oidc.issuers:
         http = await parts.enter_async_context(httpx.AsyncClient(timeout=10, follow_redirects=False))
         verifier = oidc.OidcVerifier(given.oidc.issuers, http)
         parts.push_async_callback(verifier.close)
     admin = Basic(given.admin.user, settings.admin_password(given))
-    return SignIn(admin, verifier, given.oidc.users_admin)
+    return SignIn(admin, verifier, known, given.oidc.users_admin, Throttle(given.http.wrong_passwords, clock))
 
 
 def _keyring(ground: _Ground, people: storage.People, peers: services.Peers) -> services.credentials.Keyring:

@@ -22,10 +22,11 @@ from hansa.kernel.errors import HansaError
 from hansa.settings import Settings
 from hansa.store import make_engine
 
+WAIVED = "name the audience of this cluster in oidc.issuers instead of *, so that no other client can act as its users"
 _LEAST_SPACE = 2 * 2**30
 _SECONDS = 20.0
 _SMALL_FEDERATION = 1000
-_RUNS_HERE = ("machine", "isolation", "podman")  # what matters only where jobs run on this machine
+_RUNS_HERE = ("machine", "isolation", "disk limits", "podman")  # what matters only where jobs run on this machine
 _CLUSTER_SECONDS = 60.0
 _LEVELS = {
     "full": "namespaces, cgroup limits and a user id of its own for every job",
@@ -52,6 +53,7 @@ async def doctor(given: Settings) -> list[Check]:
         ("machine", _machine),
         ("data folder", _data_folder),
         ("isolation", _isolation),
+        ("disk limits", _disk_limits),
         ("object store", _object_store),
         ("database", _database),
         ("port", _port),
@@ -72,6 +74,7 @@ async def doctor(given: Settings) -> list[Check]:
         except OSError as error:
             found.append(Check(name, False, str(error)))
     found += await asyncio.gather(*(_issuer(issuer.url) for issuer in given.oidc.issuers))
+    found += [_any_audience(issuer.url) for issuer in given.oidc.issuers if issuer.any_audience]
     return found + (await _kubernetes(given) if given.driver == "kubernetes" else [])
 
 
@@ -109,6 +112,17 @@ async def _isolation(_: Settings) -> Check:
     else:
         hint = "allow user namespaces and writable cgroups (a systemd unit needs Delegate=yes)"
     return Check("isolation", None, detail, hint)
+
+
+async def _disk_limits(given: Settings) -> Check:
+    size = quantities.show_size(quantities.size(given.jobs.disk_per_run, what="disk"))
+    if not (why := await asyncio.to_thread(local.no_images)):
+        return Check("disk limits", True, f"hard: every run and volume is a file system of its own; {size} for a run")
+    soft = (
+        "one file at a time" if given.sandbox.runtime == "podman" else "a run that writes more is ended, moments later"
+    )
+    hint = "run the manager as root, with loop devices, ext4 and e2fsprogs"
+    return Check("disk limits", None, f"soft ({why}): {size} for a run; {soft}", hint)
 
 
 async def _object_store(given: Settings) -> Check:
@@ -183,6 +197,10 @@ async def _issuer(url: str) -> Check:
         return Check(name, False, f"no discovery document: {error}", "check the address and the network")
 
 
+def _any_audience(url: str) -> Check:
+    return Check(f"audience {url}", None, "not checked: a token made for any client of the issuer lets in", WAIVED)
+
+
 def _way_to_store(given: Settings) -> Check:
     """Pods are given the address that everybody is told."""
     asked = given.storage
@@ -213,6 +231,9 @@ async def _kubernetes(given: Settings) -> list[Check]:
         image=asked.image,
         own_namespace=asked.namespace,
         namespaces=asked.namespaces,
+        cluster=given.cluster.id,
+        binding=asked.binding,
+        policies=asked.network.policies,
         pull_secrets=asked.pull_secrets,
         storage_class=asked.storage_class,
         priority_class=asked.priority_class,

@@ -3,6 +3,7 @@
 Everything else sees a `Driver` while the manager is built, and then its `Engines`.
 """
 
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -10,8 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hansa import resources, services, storage
-from hansa.drivers import s3
-from hansa.drivers.runs.stores import OpenForeign
+from hansa.drivers import egress, s3
 from hansa.kernel.clock import Clock
 from hansa.resources import Needs
 from hansa.settings import JobSettings, Settings
@@ -73,10 +73,13 @@ class Ground:
     """What engines are built on."""
 
     open_store: s3.OpenStore
-    open_foreign: OpenForeign
-    keys_of: Callable[[str, str], Awaitable[Mapping[str, str]]]
-    """Address and keys of our own store for a service and its owner, as a pod gets them."""
+    dial: Callable[[str, int, bool], Awaitable[socket.socket]]
+    """Connects to a store on behalf of a run; True if its address is no tenant's word."""
+    away_keys: services.AwayKeys
+    """Address and keys of our own store for a run that is not on this machine."""
     admission: resources.Admission
+    door: egress.Door
+    """The way out for whatever tenants name."""
 
 
 class Driver(Protocol):
@@ -98,6 +101,14 @@ class Driver(Protocol):
     def places(self) -> storage.VolumePlaces: ...
     async def load(self, people: storage.People, quotas: resources.Quotas) -> None:
         """Our database is read, and so are people and quotas."""
+        ...
+
+    def disk(self) -> int:
+        """Bytes of disk that runs and volumes may hold together, as it is now."""
+        ...
+
+    def disk_most(self) -> int:
+        """What that can be at best."""
         ...
 
     async def nodes(self, promised: Callable[[], Needs]) -> Nodes: ...

@@ -1,22 +1,25 @@
 """The part of a manager that deals with other clusters: whom it trusts, what it remembers of them, who works on it."""
 
-import hashlib
-import hmac
-from collections.abc import Awaitable, Callable, Mapping
+import ssl
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
+
 from hansa import services, storage
-from hansa.drivers import oscar, s3
-from hansa.identity import ADMIN_UID, Caller, Vault
+from hansa.drivers import egress, oscar, s3
+from hansa.identity import Vault
 from hansa.kernel.clock import Clock
-from hansa.kernel.errors import NotFound
 from hansa.services import Delegator, Follower, Room, delegation
 from hansa.settings import Settings
-from hansa.store import Database, DelegationStore, OperationStore, ReceiptStore, SightingStore
+from hansa.store import Database, DelegationStore, Facts, OperationStore, ReceiptStore, SightingStore
 
 _REACHED_FOR = 5.0  # seconds
+_ANSWERS_WITHIN = 5.0  # seconds
+_ADDED_TO_A_DEFINITION = 2**20  # bytes by which an answer may be longer than the request that a manager took
+_MOST_OF_AN_ANSWER = 2**20  # bytes that an endpoint of a user's may answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,25 @@ def own_endpoint(given: Settings) -> str:
     return (given.cluster.public_url or f"http://{given.http.host}:{given.http.port}").rstrip("/")
 
 
-def federating(given: Settings, database: Database, vault: Vault, clock: Clock, parts: AsyncExitStack) -> Federating:
-    peers = oscar.OscarPeers(given.federation, own_id=given.cluster.id, own_endpoint=own_endpoint(given), clock=clock)
+def federating(
+    given: Settings, database: Database, vault: Vault, door: egress.Door, clock: Clock, parts: AsyncExitStack
+) -> Federating:
+    def outward(verify: ssl.SSLContext | bool, own: Collection[egress.Pair]) -> egress.DoorTransport:
+        return egress.DoorTransport(
+            door, most=_MOST_OF_AN_ANSWER, seconds=given.federation.call_timeout, verify=verify, own=own
+        )
+
+    peers = oscar.OscarPeers(
+        given.federation,
+        own_id=given.cluster.id,
+        own_endpoint=own_endpoint(given),
+        limits=oscar.Limits(
+            call_timeout=given.federation.call_timeout,
+            definition_answer=given.http.body_limit + _ADDED_TO_A_DEFINITION,
+        ),
+        clock=clock,
+        outward=outward,
+    )
     parts.push_async_callback(peers.close)
     prober = delegation.Prober(clock, ttl=given.federation.probe_ttl, timeout=given.federation.probe_timeout)
     parts.push_async_callback(prober.close)
@@ -80,54 +100,70 @@ def follower(given: Settings, room: Room) -> Follower:
     return Follower(room, lost_after=given.federation.lost_after)
 
 
-class DelegatedKeys:
-    """Store keys for the cluster that runs a job for us: its owner's own, or, since the admin's open everything, those
-    of a store user that reaches this service's buckets only."""
+class KeyHolders:
+    """Which clusters took keys of their own for replicas, remembered over restarts."""
 
-    def __init__(self, open_store: s3.OpenStore, people: storage.People, records: services.Services) -> None:
+    _FACT = "federation.key-holders"
+
+    def __init__(self, facts: Facts, known: Collection[str]) -> None:
+        self._facts = facts
+        self._known = set(known)
+
+    @classmethod
+    async def loaded(cls, facts: Facts) -> "KeyHolders":
+        return cls(facts, await facts.get(cls._FACT) or ())
+
+    def known(self, cluster_id: str) -> bool:
+        return cluster_id in self._known
+
+    async def add(self, cluster_id: str) -> None:
+        if cluster_id not in self._known:
+            self._known.add(cluster_id)
+            await self._facts.set(self._FACT, sorted(self._known))
+
+
+class AwayKeys:
+    """Keys to our store for a run that is not on this machine: at another cluster, or in a pod."""
+
+    def __init__(self, open_store: s3.OpenStore) -> None:
         self._open_store = open_store
-        self._people = people
-        self._records = records
 
-    async def with_address(self, service: str, owner: str) -> dict[str, str]:
-        """As a provider of storage, for whoever reaches the store by its public address."""
-        return self._open_store.store.address.with_keys(await self.of(service, owner))
+    async def lend(self, name: str, order: services.RunOrder) -> Mapping[str, str]:
+        address, loans = self._open_store.store.address, self._open_store.loans
+        if loans is None:  # good for a cluster that has this very store, and keys of its own
+            return {**address.with_keys(storage.Keys("", "")), "reach": order.reach.to_text()}
+        return address.with_keys(await loans.lend(name, order.reach))
 
-    async def of(self, service: str, owner: str) -> storage.Keys:
-        if owner != ADMIN_UID and self._people.knows(owner):
-            return await self._people.keys(Caller(kind="user", uid=owner, name=owner))
-        record = self._records.get(service)
-        if record is None:
-            raise NotFound(f"service {service} is gone")
-        name = f"service-{service}"
-        root = self._open_store.keys.secret_key.encode()
-        # derived, so it is the same after every restart and needs no place to be kept
-        secret = hmac.new(root, f"delegated {record.service.token}".encode(), hashlib.sha256).hexdigest()[:40]
-        keys = storage.Keys.of_user(name, secret)
-        await self._open_store.users.ensure_user(keys)
-        await self._open_store.users.grant(keys.access_key, services.creation.buckets_of(record.service))
-        return keys
+    async def end(self, name: str) -> None:
+        if self._open_store.loans is not None:
+            await self._open_store.loans.end(name)
 
 
 def checking(
-    open_foreign: Callable[[str, Mapping[str, Any]], storage.ObjectStore],
-    clock: Clock,
-) -> Callable[[Mapping[str, str]], Awaitable[None]]:
-    """Can the store another cluster names be reached from here? A yes holds for a moment, for jobs come in bursts and
-    to open a store is slow."""
-    reached: dict[tuple[tuple[str, str], ...], float] = {}
+    door: egress.Door, clock: Clock
+) -> Callable[[Mapping[str, str], Collection[egress.Pair]], Awaitable[None]]:
+    """Does the store another cluster names answer us? Asked without keys, for who answers may not be a store. A yes
+    holds for a moment, for jobs come in bursts."""
+    reached: dict[tuple[str, str], float] = {}
 
-    async def check(store: Mapping[str, str]) -> None:
-        now, which = clock.now(), tuple(sorted(store.items()))
+    async def check(store: Mapping[str, str], own: Collection[egress.Pair]) -> None:
+        endpoint, verify = store["endpoint"], store.get("verify", "true").lower()
+        now, which = clock.now(), (endpoint, verify)
         for old in [one for one, at in reached.items() if not 0 <= now - at < _REACHED_FOR]:
             del reached[old]
         if which in reached:
             return
-        opened = open_foreign("minio", store)
-        try:
-            await opened.check()
-            reached[which] = now
-        finally:
-            await opened.close()
+        await door.check_url(endpoint, own=own)
+        out = egress.DoorTransport(
+            door, most=_MOST_OF_AN_ANSWER, seconds=_ANSWERS_WITHIN, verify=verify != "false", own=own
+        )
+        async with out.client() as http:
+            try:
+                answer = await http.get(endpoint)
+            except httpx.HTTPError as error:
+                raise egress.EgressUnreachable(f"it does not answer ({type(error).__name__})") from error
+        if answer.status_code in (502, 503, 504):
+            raise egress.EgressUnreachable(f"it answers {answer.status_code}")
+        reached[which] = now
 
     return check

@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, get_args
 
+from hansa.bootstrap import data_folder
 from hansa.bootstrap.building import AlreadyRunning, sign_in
+from hansa.bootstrap.people import uids
 from hansa.bootstrap.telemetry import HubTelemetry
 from hansa.drivers import oscar
 from hansa.federation import (
@@ -72,8 +74,8 @@ class _Outsiders:
     async def ask(self, facts: Facts, login: outsiders.Login) -> Totals:
         return await self._driver.ask(facts, login.user, login.password)
 
-    async def remember(self, cluster: str, login: outsiders.Login) -> None:
-        await self._credentials.remember(cluster, {"user": login.user, "password": login.password})
+    def sealed(self, cluster: str, login: outsiders.Login) -> bytes:
+        return self._credentials.sealed(cluster, {"user": login.user, "password": login.password})
 
     async def login(self, cluster: str) -> outsiders.Login | None:
         found = await self._credentials.get(cluster)
@@ -87,7 +89,7 @@ def key_file(given: Settings) -> Path:
 def restore_hub(given: Settings, source: BinaryIO, passphrase: str) -> int:
     """Brings a saved hub back into this place, which must be empty; how many rows it has."""
     folder = given.data.absolute() / "hub"
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     lock = _lock(folder)
     engine = make_engine(given.database.url or sqlite_url(folder), given.database.pool)
     try:
@@ -95,6 +97,11 @@ def restore_hub(given: Settings, source: BinaryIO, passphrase: str) -> int:
     finally:
         engine.dispose()
         os.close(lock)
+
+
+def _make(folder: Path) -> None:
+    data_folder.close(folder.parent)
+    folder.mkdir(exist_ok=True, mode=0o700)
 
 
 def new_id() -> str:
@@ -106,38 +113,45 @@ def new_id() -> str:
 async def opened_hub(given: Settings) -> AsyncIterator[HubApp]:
     """The hub with everything it needs, its memory in step with the database."""
     async with AsyncExitStack() as parts:
-        folder = given.data.absolute() / "hub"
-        folder.mkdir(parents=True, exist_ok=True)
-        if not given.database.url:
-            parts.callback(os.close, _lock(folder))
-        engine = make_engine(given.database.url or sqlite_url(folder), given.database.pool)
-        schema.upgrade(engine)
-        database = Database(engine)
-        database.start()
-        parts.push_async_callback(database.close)
-        vault = Vault.at(key_file(given))
-        driver = oscar.OscarOutsiders()
-        parts.push_async_callback(driver.close)
-        app = HubApp(
-            settings=given,
-            hub=_room(given, database, vault),
-            sign_in=await sign_in(given, parts),
-            database=database,
-            vault=vault,
-            outsiders=_Outsiders(driver, hub.CredentialStore(database, vault)),
-        )
-        app.works.append(("history", history.EVERY, partial(history.take, app.hub)))
-        app.works.append(("probes", given.hub.heartbeat_every, partial(outsiders.probe_all, app.hub, app.outsiders)))
-        _tell(app)
-        app.works += [
-            ("authority", _AUTHORITY_EVERY, partial(rotation.turn, app.hub)),
-            ("tokens", _TOKENS_EVERY, partial(tokens.forget, app.hub)),
-        ]
-        rotation.watch(app.hub)
-        await syncing.learn(app.hub)
-        await rotation.begin(app.hub)
-        _watch(app)
+        with data_folder.with_room(given.data.absolute()):
+            app = await _opened(given, parts)
         yield app
+
+
+async def _opened(given: Settings, parts: AsyncExitStack) -> HubApp:
+    folder = given.data.absolute() / "hub"
+    _make(folder)
+    if not given.database.url:
+        parts.callback(os.close, _lock(folder))
+    engine = make_engine(given.database.url or sqlite_url(folder), given.database.pool)
+    schema.upgrade(engine)
+    database = Database(engine)
+    database.start()
+    parts.push_async_callback(database.close)
+    vault = Vault.at(key_file(given))
+    driver = oscar.OscarOutsiders()
+    parts.push_async_callback(driver.close)
+    room = _room(given, database, vault)
+    app = HubApp(
+        settings=given,
+        hub=room,
+        sign_in=await sign_in(given, await uids(given, database), parts, room.clock),
+        database=database,
+        vault=vault,
+        outsiders=_Outsiders(driver, hub.CredentialStore(database, vault)),
+    )
+    app.works.append(("history", history.EVERY, partial(history.take, app.hub)))
+    app.works.append(("probes", given.hub.heartbeat_every, partial(outsiders.probe_all, app.hub, app.outsiders)))
+    _tell(app)
+    app.works += [
+        ("authority", _AUTHORITY_EVERY, partial(rotation.turn, app.hub)),
+        ("tokens", _TOKENS_EVERY, partial(tokens.forget, app.hub)),
+    ]
+    rotation.watch(app.hub)
+    await syncing.learn(app.hub)
+    await rotation.begin(app.hub)
+    _watch(app)
+    return app
 
 
 def _room(given: Settings, database: Database, vault: Vault) -> Hub:

@@ -109,9 +109,9 @@ class Hold:
 
     def know(self, neighbours: Sequence[Neighbour]) -> None:
         others = [one for one in neighbours if one.id != self._app.settings.cluster.id]
-        odd = self._peers.know(services.peers.Address(one.id, one.endpoint, one.verify) for one in others)
+        odd = self._peers.know(services.peers.Address(one.id, one.endpoint, one.verify, one.kind) for one in others)
         if odd:
-            _log.warning("clusters whose address cannot be trusted", clusters=sorted(odd))
+            _log.warning("clusters whose address cannot be trusted", clusters=odd)
 
     def set_duty(self, *, cordoned: bool, draining: bool) -> None:
         duty = self._app.room.duty
@@ -135,8 +135,7 @@ class Hold:
         return frozenset(named - {own})
 
     async def probe(self, neighbour: Neighbour, timeout: float) -> float:
-        address = services.peers.Address(neighbour.id, neighbour.endpoint, neighbour.verify)
-        return await self._peers.ping(address, timeout)
+        return await self._peers.ping(neighbour.id, timeout)
 
     async def close(self) -> None:
         if self._counting is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from hansa import resources, services, storage
 from hansa.bootstrap.engines import Engines, Ground, Nodes
-from hansa.drivers import kubernetes
+from hansa.drivers import egress, kubernetes
 from hansa.kernel.clock import Clock
 from hansa.resources import Needs
 from hansa.settings import BadSetting, Settings
@@ -28,11 +28,6 @@ _ISOLATION = {"name": "pods", "filesystem": "image", "limits": "kubernetes", "ne
 class OnKubernetes:
     def __init__(self, given: Settings, clock: Clock, parts: AsyncExitStack) -> None:
         asked = given.kubernetes
-        if asked.namespaces and not (given.jobs.cpu and given.jobs.memory):
-            raise BadSetting(
-                "with kubernetes.namespaces the nodes cannot be looked at: jobs.cpu and jobs.memory are needed",
-                hint='how much jobs may use together, for example jobs.cpu = "8" and jobs.memory = "16Gi"',
-            )
         self._given = given
         self._clock = clock
         self._parts = parts
@@ -44,6 +39,7 @@ class OnKubernetes:
             default=given.cluster.services_namespace,
             private=asked.namespace,
             allowed=asked.namespaces,
+            binding=asked.binding,
             queue=asked.queue,
             pull_secrets=asked.pull_secrets,
         )
@@ -52,6 +48,7 @@ class OnKubernetes:
     async def prepare(self, data: Path) -> None:
         private = self._given.kubernetes.namespace
         await _answered(lambda: self._homes.ensure(private))
+        await _answered(self._homes.load)
         await _answered(
             lambda: kubernetes.vault_key.settle(self._api, self._given.cluster.id, private, data / "vault.key")
         )
@@ -71,11 +68,13 @@ class OnKubernetes:
             self._given.cluster.id,
             ensure=self._homes.ensure,
             placed=self._homes.placed,
-            namespaces=asked.namespaces,
+            namespaces=self._homes.followed(),
+            growing=self._homes.growing,
             storage_class=asked.storage_class,
             many_nodes=asked.volumes_for_many_nodes,
             gid=asked.user,
         )
+        self._homes.on_new(claims.include)
         claims.start()
         self._parts.push_async_callback(claims.close)
         return claims
@@ -85,11 +84,21 @@ class OnKubernetes:
         assert self._kept is not None, "services come first"
         await self._kept.load()
 
+    def disk(self) -> int:
+        return resources.NO_LIMIT  # Kubernetes places what requests ephemeral storage
+
+    def disk_most(self) -> int:
+        return resources.NO_LIMIT
+
     async def nodes(self, promised: Callable[[], Needs]) -> kubernetes.KubernetesNodes:
         given = self._given
-        namespaces = given.kubernetes.namespaces
-        nodes = kubernetes.KubernetesNodes(self._api, given.cluster.id, given.jobs, namespaces=namespaces)
+        nodes = kubernetes.KubernetesNodes(self._api, given.cluster.id, given.jobs, listed=self._homes.listed)
         await _answered(nodes.refresh)
+        if nodes.blind and not (given.jobs.cpu and given.jobs.memory):
+            raise BadSetting(
+                "the account may not look at nodes: jobs.cpu and jobs.memory are needed",
+                hint='how much jobs may use together, for example jobs.cpu = "8" and jobs.memory = "16Gi"',
+            )
         return nodes
 
     async def engines(self, ground: Ground, nodes: Nodes) -> Engines:
@@ -97,14 +106,23 @@ class OnKubernetes:
         assert self._kept is not None, "services come first"
         given, parts, store, api = self._given, self._parts, ground.open_store.store, self._api
         asked, cluster = given.kubernetes, given.cluster.id
-        board = kubernetes.Board(api.client, cluster, asked.namespaces)
+        board = kubernetes.Board(api.client, cluster, self._homes.followed(), growing=self._homes.growing)
+        self._homes.on_new(board.include)
         board.start()
         parts.push_async_callback(board.close)
         await _known(board)
         engine = self._engine(ground, board)
+        loops = {"services in Kubernetes": self._kept.work}
+        if engine.policies is not None:
+            await engine.policies.cover(board.tenants())
+            loops["network policies"] = engine.policies.work
+        if self._homes.growing:
+            loops["namespaces"] = self._homes.keep
         bucket = f"hansa-{cluster}-jobs"
-        logs = kubernetes.KubernetesLogs(api.client, board, store, bucket, given.jobs.log_limit)
-        exposed = kubernetes.KubernetesExposedHost(engine, kubernetes.Routes(**asked.route.model_dump()))
+        limits = given.jobs.log_limit, given.jobs.logs_per_owner
+        logs = kubernetes.KubernetesLogs(api.client, board, store, bucket, *limits)
+        routes = kubernetes.Routes(**asked.route.model_dump(), private_too=given.exposed.access == "open")
+        exposed = kubernetes.KubernetesExposedHost(engine, routes)
         parts.push_async_callback(exposed.close)
         sync = kubernetes.KubernetesSyncHost(engine, idle=asked.idle)
         parts.push_async_callback(sync.close)
@@ -134,7 +152,7 @@ class OnKubernetes:
             attempts=_ANY_ATTEMPTS,
             check=api.check,
             watch=nodes.keep,
-            loops={"services in Kubernetes": kept.work},
+            loops=loops,
             quota_changed=self._homes.quota_changed,
             drift=drift,
             version=await api.version(),
@@ -142,7 +160,7 @@ class OnKubernetes:
 
     def _engine(self, ground: Ground, board: kubernetes.Board) -> kubernetes.Engine:
         async def store_of(order: services.RunOrder) -> Mapping[str, str]:
-            return await ground.keys_of(order.service.name, order.service.owner)
+            return await ground.away_keys.lend(order.name, order)
 
         return kubernetes.Engine(
             api=self._api,
@@ -150,7 +168,32 @@ class OnKubernetes:
             shape=_shape(self._given),
             homes=self._homes,
             store_of=store_of,
+            policies=self._policies(ground) if self._given.kubernetes.network.policies else None,
+            end_keys=ground.away_keys.end,
+            admission=ground.admission,
         )
+
+    def _policies(self, ground: Ground) -> kubernetes.NetworkPolicies:
+        asked = self._given.kubernetes
+        sources = kubernetes.NetworkSources(
+            cluster=self._given.cluster.id,
+            network=asked.network,
+            private=asked.namespace,
+            outside=asked.kubeconfig is not None,
+            allow=egress.Rule.of(self._given.egress.allow),
+            store=ground.open_store.store.address.endpoint,
+            store_port=self._given.storage.port if self._given.storage.kind == "embedded" else 0,
+            resolve=egress.system_resolver,
+        )
+        policies = kubernetes.NetworkPolicies(
+            self._api,
+            self._given.cluster.id,
+            lambda: kubernetes.network_rules(self._api, sources),
+            namespaces=self._homes.followed(),
+            growing=self._homes.growing,
+        )
+        self._homes.on_new(policies.include)
+        return policies
 
 
 async def _answered(ask: Callable[[], Awaitable[None]]) -> None:

@@ -11,10 +11,11 @@ import structlog
 
 from hansa.bootstrap import App
 from hansa.kernel.errors import HansaError
-from hansa.services import creation, duty, history, replicas
+from hansa.services import Room, creation, duty, history, replicas
 
 _log = structlog.get_logger("hansa.loops")
 _PURGE_EVERY = 60.0
+_LOGS_EVERY = 3600.0
 _TOKENS_EVERY = 3600.0
 _REPLICAS_EVERY, _OPERATION_EVERY = 5.0, 1.0
 _NOTE_EVERY = 0.5
@@ -40,6 +41,31 @@ async def supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
 
 
+async def keep_replicas(room: Room, started: float, repair_every: float) -> None:
+    """Operations that a crash cut short are taken back; members that differ are brought up to date. Neither waits for
+    the other to succeed."""
+    waited = 0.0
+    while True:
+        open_operations = await _step("taking back", replicas.recover(room, started))
+        if waited >= repair_every:
+            await _step("repair", replicas.repair(room))
+            waited = 0.0
+        pause = _OPERATION_EVERY if open_operations else min(_REPLICAS_EVERY, repair_every)
+        await asyncio.sleep(pause)
+        waited += pause
+
+
+async def _step(name: str, work: Awaitable[int]) -> int:
+    """One step of a loop: if it fails, the steps after it come all the same."""
+    try:
+        return await work
+    except HansaError as error:
+        _log.warning("step failed", step=name, error=error.message)
+    except Exception:
+        _log.exception("step failed", step=name)
+    return 0
+
+
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[None]:
     """All loops, until the block is left."""
@@ -48,6 +74,7 @@ async def running(app: App) -> AsyncIterator[None]:
         while True:
             while await history.purge(app.room):
                 await asyncio.sleep(0)
+            await app.room.backlog.settle(app.room.jobs.open_sizes)
             await asyncio.sleep(_PURGE_EVERY)
 
     async def write_notes() -> None:
@@ -59,18 +86,6 @@ async def running(app: App) -> AsyncIterator[None]:
         while True:
             await asyncio.sleep(_FINISH_EVERY)
             await creation.recover(app.room)
-
-    async def keep_replicas() -> None:
-        """Operations that a crash cut short are taken back; members that differ are brought up to date."""
-        waited = 0.0
-        while True:
-            open_operations = await replicas.recover(app.room, app.started)
-            if waited >= app.settings.federation.repair_every:
-                await replicas.repair(app.room)
-                waited = 0.0
-            pause = _OPERATION_EVERY if open_operations else min(_REPLICAS_EVERY, app.settings.federation.repair_every)
-            await asyncio.sleep(pause)
-            waited += pause
 
     async def drain() -> None:
         while True:
@@ -84,16 +99,25 @@ async def running(app: App) -> AsyncIterator[None]:
                 _log.info("refresh token rotated", service=service)
             await asyncio.sleep(_TOKENS_EVERY)
 
+    async def recall_logs() -> None:
+        while True:
+            await app.room.logs.recall(await app.room.jobs.ended())
+            await asyncio.sleep(_LOGS_EVERY)
+
     work: dict[str, Callable[[], Awaitable[None]]] = {
         "jobs": app.room.dispatcher.work,
         "uploads": app.uploads.work,
         "purge": purge,
+        "logs": recall_logs,
         "notes": write_notes,
         "store repair": app.repair_store,
+        "full buckets": app.fullness.work,
+        **({"room in the store": app.crowding.work} if app.crowding is not None else {}),
+        **({"ends of loans": app.loans.work} if app.loans is not None else {}),
         "unfinished services": finish_services,
         "delegation": app.delegator.work,
         "delegated jobs": app.follower.work,
-        "replicas": keep_replicas,
+        "replicas": lambda: keep_replicas(app.room, app.started, app.settings.federation.repair_every),
         "tokens": rotate_tokens,
         "drain": drain,
         "membership": app.membership.work,

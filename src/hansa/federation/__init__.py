@@ -2,6 +2,7 @@
 
 from hansa.federation import (
     acting,
+    addressing,
     authorities,
     configuration,
     desired,
@@ -32,6 +33,7 @@ from hansa.federation.documents import DocumentRecord, Documents, Given, Rollout
 from hansa.federation.duties import Duty
 from hansa.federation.hub_clock import HubClock
 from hansa.federation.join_token import JoinToken
+from hansa.federation.pinning import facts_of
 from hansa.federation.ports import (
     NOW,
     Authorities,
@@ -46,7 +48,7 @@ from hansa.federation.ports import (
     TokenRecord,
     Tokens,
 )
-from hansa.federation.registry import Known, Registry, facts_of
+from hansa.federation.registry import Known, Registry
 from hansa.federation.room import Hub
 from hansa.federation.shelf import Shelf
 from hansa.federation.trust import Trust
@@ -78,6 +80,7 @@ __all__ = [
     "Tokens",
     "Trust",
     "acting",
+    "addressing",
     "authorities",
     "configuration",
     "desired",

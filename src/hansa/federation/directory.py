@@ -6,7 +6,6 @@ changes are announced together: at once in a small federation, every few seconds
 
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.ports import ClusterRecord
-from hansa.federation.registry import facts_of
 from hansa.messages.members import Neighbour
 
 _WAKE_UPS = 500  # managers we are willing to wake in a second
@@ -32,9 +31,8 @@ class Directory:
         self.announced = self.version = max(self.version, restored)
 
     def learn(self, record: ClusterRecord) -> None:
-        facts = facts_of(record)
         entry = Neighbour(
-            id=record.id, kind=record.kind, endpoint=facts.endpoint, verify=facts.verify, state=record.state
+            id=record.id, kind=record.kind, endpoint=record.endpoint, verify=record.verify, state=record.state
         )
         former = self._entries.get(record.id)
         if record.state not in MEMBER:

@@ -111,6 +111,24 @@ class BadFacts(errors.Invalid):
     code = "federation.bad-facts"
 
 
+class BadAddress(errors.Invalid):
+    """Other clusters must not be sent to this address."""
+
+    code = "federation.bad-address"
+
+
+class AddressTaken(errors.Conflict):
+    """Another cluster has this address."""
+
+    code = "federation.address-taken"
+
+
+class NotAskedFor(errors.Conflict):
+    """The cluster does not ask for this address, or not any more."""
+
+    code = "federation.not-asked-for"
+
+
 class CertificateExpired(errors.Forbidden):
     """The time of a cluster's certificate is over."""
 
@@ -121,6 +139,12 @@ class CertificateRefused(errors.Forbidden):
     """The hub does not accept the certificate its member shows."""
 
     code = "federation.certificate-refused"
+
+
+class TooManyCertificates(errors.Conflict):
+    """So many certificates of one cluster are in use that it gets no further one."""
+
+    code = "federation.too-many-certificates"
 
 
 class RotationUnderWay(errors.Conflict):
@@ -139,6 +163,12 @@ class NoAuthority(errors.Temporary):
     """The hub has no root of trust to sign with yet."""
 
     code = "federation.no-authority"
+
+
+class TooManyViews(errors.Temporary):
+    """One person has too many live views open."""
+
+    code, kind = "federation.too-many-views", errors.Kind.TOO_MANY
 
 
 class HubUnreachable(errors.Temporary):

@@ -5,14 +5,20 @@ from hansa.federation.errors import NotAMember, WasRemoved
 from hansa.federation.ports import Note, Sighting
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
+from hansa.federation.senders import CERTIFICATE
 from hansa.kernel.errors import TooLarge
-from hansa.messages.members import Heard, Heartbeat
+from hansa.messages.members import Heard, Heartbeat, Report
 
 _MOST_SECTIONS = 32
 _LARGEST = 4 * 2**20  # bytes of all sections: some ten thousand nodes
+_OURS = frozenset({"totals", "nodes", "facts", "health", "applied", "links"})
+_MOST_OF_OTHERS = 2**20  # bytes of all sections that this version does not know
 _MOST_REPORTS = 1000
 _LONGEST = 2000  # characters of a report
-CERTIFICATE = "certificate"  # a section of our own: the serial of the certificate a cluster shows
+# Kinds of what the hub itself tells of a cluster.
+_HUBS_OWN = frozenset(
+    {"address", "approved", "certificate", "cordon", "drain", "facts", "leave", "left", "removed", "senders", "state"}
+)
 
 
 def member(hub: Hub, cluster: str, serial: str) -> Known:
@@ -41,23 +47,49 @@ def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
     if len(beat.sections) > _MOST_SECTIONS or sum(len(memoryview(one)) for one in beat.sections.values()) > _LARGEST:
         raise TooLarge("the heartbeat is too large", hint=f"{_MOST_SECTIONS} sections, {_LARGEST} bytes at most")
     known.complete = known.complete or beat.whole
-    misses_some = not beat.whole and (beat.answered > known.number or not known.complete)
-    sections = {name: (beat.number, bytes(body)) for name, body in beat.sections.items() if len(name) <= 63}
+    # Also when another sender was heard in between: all of this one then takes the place of what that one said.
+    misses_some = not beat.whole and (beat.answered != known.number or not known.complete)
+    now = hub.clock.now()
+    order = max(int(now * 1000), known.order + 1)
+    late = known.senders.is_late(beat.run, beat.number)
+    sections = {} if late else {name: (order, bytes(beat.sections[name])) for name in _kept(known, beat)}
     shown = b'"%s"' % serial.encode()
-    sections.pop(CERTIFICATE, None)
     if serial and (beat.whole or known.sections) and known.sections.get(CERTIFICATE, (0, b""))[1] != shown:
-        sections[CERTIFICATE] = (beat.number, shown)
-    reports = tuple(
-        (one.number, Note(record.id, one.kind[:32], one.detail[:_LONGEST], one.at))
-        for one in beat.reports[:_MOST_REPORTS]
-    )
-    heard = Sighting(record.id, record.incarnation, hub.clock.now(), beat.number, sections, reports=reports)
+        sections[CERTIFICATE] = (order, shown)
+    reports = tuple((one.number, _note(record.id, one)) for one in beat.reports[:_MOST_REPORTS])
+    heard = Sighting(record.id, record.incarnation, now, beat.number, sections, reports=reports, run=beat.run)
     hub.registry.hear(heard)
+    if serial:
+        known.senders.showed(serial, now)
     return Heard(
         number=beat.number,
         desired=desired.generation(hub, record.id),
         every=hub.limits().pace,
         whole=misses_some,
-        received=known.received,  # reports are acknowledged once they are written down; until then they come again
+        # Reports are acknowledged once they are written down; until then they come again. Those that were not sent
+        # yet are not, whatever numbers another sender used.
+        received=min(known.received, reports[-1][0]) if reports else known.received,
         state=record.state,
     )
+
+
+def _kept(known: Known, beat: Heartbeat) -> list[str]:
+    """The sections we take. What this version does not know is kept and shown, but not without end: under ever new
+    names a member could fill the hub."""
+    found = [name for name in beat.sections if name in _OURS]
+    strange = [name for name in beat.sections if name not in _OURS and name != CERTIFICATE and len(name) <= 63]
+    if not strange:
+        return found
+    sizes = {name: len(body) for name, (_, body) in known.sections.items() if name not in _OURS}
+    for name in strange:
+        fresh = {**sizes, name: len(memoryview(beat.sections[name]))}
+        if len(fresh) <= _MOST_SECTIONS and sum(fresh.values()) <= _MOST_OF_OTHERS:
+            sizes = fresh
+            found.append(name)
+    return found
+
+
+def _note(cluster: str, one: Report) -> Note:
+    """What a cluster reports is told in its own name: it must not look like something that an admin or the hub did."""
+    kind = f"said-{one.kind}" if one.kind in _HUBS_OWN else one.kind
+    return Note(cluster, kind[:32], one.detail[:_LONGEST], one.at)

@@ -14,8 +14,9 @@ import msgspec
 from hansa.federation import figures
 from hansa.federation.figures import Figures, RunningSum
 from hansa.federation.lifecycle import MEMBER
+from hansa.federation.pinning import facts_of, wish_of
 from hansa.federation.ports import ClusterRecord
-from hansa.federation.registry import Known, Registry, facts_of
+from hansa.federation.registry import Known, Registry
 from hansa.federation.selectors import Selector
 from hansa.messages import Message
 from hansa.messages.clusters import Cluster
@@ -269,6 +270,7 @@ def _cluster(known: Known, seen: float | None) -> Cluster:
         seen=seen,
         facts=facts_of(record),
         certificate_until=record.certificate_until,
+        asks_for=wish_of(record),
     )
 
 

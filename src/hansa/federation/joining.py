@@ -6,8 +6,16 @@ until the token's time is over, so neither a crash between the two nor a lost an
 
 from dataclasses import replace
 
-from hansa.federation import acting, describing, policies, syncing, tokens
-from hansa.federation.errors import BadToken, ChangedMeanwhile, ClusterExists, NotAdmitted, NotAMember, WrongState
+from hansa.federation import acting, addressing, describing, policies, syncing, tokens
+from hansa.federation.errors import (
+    BadToken,
+    ChangedMeanwhile,
+    ClusterExists,
+    NotAdmitted,
+    NotAMember,
+    TooManyCertificates,
+    WrongState,
+)
 from hansa.federation.ports import NOW, ClusterRecord, Note, TokenRecord
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
@@ -18,6 +26,7 @@ from hansa.messages.members import Join, Joined, Renew
 _TRIES = 5
 _HOUR = 3600.0
 _MOST_SERIALS = 3
+_MOST_IN_USE = 8
 
 
 async def join(hub: Hub, said: Join) -> Joined:
@@ -104,6 +113,7 @@ def _member(
     approved = verdict.kind == "approve"
     # What an admin said of it stays true of the place; that it was to leave ended with its leaving.
     cordoned = former is not None and former.wanted == "member" and former.state != "left" and former.cordoned
+    endpoint, verify = addressing.at_join(hub, token, said, former)
     return ClusterRecord(
         id=said.cluster,
         kind="hansa",
@@ -111,7 +121,7 @@ def _member(
         since=now,
         reason=f"it has just joined, {verdict.reason}"
         if approved
-        else f"waits to be approved: hansa cluster approve {said.cluster}",
+        else f"waits to be approved{f', at {endpoint}' if endpoint else ''}: hansa cluster approve {said.cluster}",
         incarnation=token.life,
         joined=now,
         told=said.facts,
@@ -119,6 +129,9 @@ def _member(
         cordoned=cordoned,
         serials=(issued.serial,),
         certificate_until=issued.until,
+        endpoint=endpoint,
+        verify=verify,
+        refused=former.refused if former is not None else "",
         desired=NOW,
         version=former.version if former is not None else 0,
     )
@@ -162,17 +175,26 @@ async def _also_shows(hub: Hub, shown: authority.Presented, issued: authority.Is
                 f"this certificate of cluster {shown.cluster} is not in use any more",
                 hint="join again with a new token: hansa cluster join",
             )
-        serials = kept(record.serials, shown.serial, issued.serial)
+        known = hub.registry.get(shown.cluster)
+        in_use = known.certificates(hub.clock.now()) if known is not None else frozenset()
+        serials = kept(record.serials, shown.serial, issued.serial, in_use)
+        if len(serials) > _MOST_IN_USE:
+            raise TooManyCertificates(
+                f"{len(serials) - 1} certificates of cluster {shown.cluster} are in use: its key was copied",
+                hint="join it again with a token made for it: hansa cluster token create --cluster, hansa cluster join",
+            )
         return replace(record, serials=serials, certificate_until=issued.until), "", ""
 
     return await acting.change(hub, shown.cluster, decide)
 
 
-def kept(serials: tuple[str, ...], shown: str, new: str) -> tuple[str, ...]:
+def kept(serials: tuple[str, ...], shown: str, new: str, in_use: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The certificates a cluster may show after a renewal: the one it showed, whatever became of the answers, and the
-    two newest. Those before the one it showed it has no use for."""
+    two newest. Those before the one it showed it has no use for; if one is in use all the same, two have its key, and
+    whoever renews must not shut the other out."""
     later = serials[serials.index(shown) + 1 :]
-    return (shown, *(*later, new)[-(_MOST_SERIALS - 1) :])
+    its = (shown, *(*later, new)[-(_MOST_SERIALS - 1) :])
+    return (*(one for one in serials if one in in_use and one not in its), *its)
 
 
 async def leave(hub: Hub, cluster: str) -> None:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from hansa.federation import describing, detector, lifecycle
+from hansa.federation import describing, detector, lifecycle, pinning
 from hansa.federation.errors import BadFacts
 from hansa.federation.ports import ClusterRecord, Fence, Note
 from hansa.federation.registry import Known
@@ -17,6 +17,7 @@ from hansa.messages.members import Applied, Health
 _HEALTH, _APPLIED = msgspec.json.Decoder(Health), msgspec.json.Decoder(Applied)
 _FACTS = msgspec.json.Decoder(Facts)
 _AT_ONCE = 250  # of thousands; heartbeats and reads get their turn in between
+_DESCRIBING = tuple(name for name in Facts.__struct_fields__ if name not in ("endpoint", "verify"))
 T = TypeVar("T")
 _WELL, _NOTHING_APPLIED = Health(), Applied()
 
@@ -36,8 +37,11 @@ def liveness_of(hub: Hub, known: Known, now: float) -> detector.Liveness:
 
 def judged(hub: Hub, known: Known, now: float) -> ClusterRecord | None:
     """Its record as it should be, if that is news."""
-    record = with_facts(known)
-    found = lifecycle.judge(record, liveness_of(hub, known, now), health_of(known), applied_of(known))
+    several = known.senders.several(now)
+    # Of two that report by turns nobody knows which is the cluster's own: what was known before stays.
+    record = known.record if several else with_facts(known)
+    liveness = liveness_of(hub, known, now)
+    found = lifecycle.judge(record, liveness, health_of(known), applied_of(known), several=several)
     if not lifecycle.is_news(record, found):
         return record if record is not known.record else None
     since = record.since if found.state == record.state else now
@@ -50,7 +54,7 @@ def with_facts(known: Known) -> ClusterRecord:
     if number <= known.facts_read:
         return known.record
     try:
-        told = describing.checked(_FACTS.decode(body))
+        told = describing.reported(_FACTS.decode(body))
     except (msgspec.DecodeError, BadFacts):
         told = known.record.told
     if told != known.record.told:
@@ -68,7 +72,7 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
         if not number % _AT_ONCE:
             await asyncio.sleep(0)
         # Most are heard in time and say of themselves what they said before: then nothing about them can be new.
-        heard, said = known.seen is not None and known.seen >= in_time, _all_that_counts(known)
+        heard, said = known.seen is not None and known.seen >= in_time, _all_that_counts(known, now)
         if heard and known.settled == said:
             continue
         new = judged(hub, known, now)
@@ -89,16 +93,22 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
 def _notes(old: ClusterRecord, new: ClusterRecord) -> list[Note]:
     notes = []
     if new.told != old.told:
-        notes.append(Note(new.id, "facts", "it says something else of itself"))
+        other = [name for name in _DESCRIBING if getattr(new.told, name) != getattr(old.told, name)]
+        if other:
+            notes.append(Note(new.id, "facts", f"it says something else of itself: {', '.join(other)}"))
+        if (asked := pinning.reason(new)) and asked != pinning.reason(old):
+            notes.append(Note(new.id, "address", asked))
+    if lifecycle.SEVERAL in new.reason and lifecycle.SEVERAL not in old.reason:
+        notes.append(Note(new.id, "senders", lifecycle.SEVERAL))
     if new.state != old.state:
         notes.append(Note(new.id, "state", f"{old.state} -> {new.state}: {new.reason}"))
     return notes
 
 
-def _all_that_counts(known: Known) -> tuple[object, ...]:
+def _all_that_counts(known: Known, now: float) -> tuple[object, ...]:
     """Besides whether it is heard. These are replaced, never changed, so comparing them mostly is one look at each."""
     said = known.sections.get
-    return known.record, said("health"), said("applied"), said("facts")
+    return known.record, said("health"), said("applied"), said("facts"), known.senders.several(now)
 
 
 def _section(known: Known, name: str, decoder: "msgspec.json.Decoder[T]", otherwise: T) -> T:

@@ -9,6 +9,7 @@
 
 from dataclasses import dataclass
 
+from hansa.federation import pinning
 from hansa.federation.detector import Liveness
 from hansa.federation.ports import ClusterRecord
 from hansa.messages.clusters import State
@@ -21,7 +22,16 @@ class Judgement:
     reason: str
 
 
-def judge(record: ClusterRecord, liveness: Liveness, health: Health, applied: Applied) -> Judgement:
+SEVERAL = (
+    "more than one program reports with its key: stop the copy; if there is none of yours the key was stolen, "
+    "and the cluster must join again with a token made for it"
+)
+
+
+def judge(
+    record: ClusterRecord, liveness: Liveness, health: Health, applied: Applied, *, several: bool = False
+) -> Judgement:
+    """`several` programs report for it."""
     if record.state in ("pending", "left"):
         return Judgement(record.state, record.reason)  # only somebody's action ends these
     if liveness.kind == "dead":
@@ -32,10 +42,14 @@ def judge(record: ClusterRecord, liveness: Liveness, health: Health, applied: Ap
         return Judgement("draining", _draining(applied))
     if liveness.kind == "suspected":
         return Judgement("degraded", liveness.reason)
-    if health.missing:
-        return Judgement("degraded", "; ".join(health.missing))
+    wrong = [SEVERAL] if several else []
+    if asked := pinning.reason(record):
+        wrong.append(asked)
+    wrong += health.missing
     if applied.error:
-        return Judgement("degraded", f"its configuration was not taken: {applied.error}")
+        wrong.append(f"its configuration was not taken: {applied.error}")
+    if wrong:
+        return Judgement("degraded", "; ".join(wrong))
     return Judgement("ready", "it reports, and nothing is missing")
 
 

@@ -6,18 +6,18 @@ Nothing calls out from them, so the periodic work `probes` asks them; an answer 
 import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import msgspec
 
-from hansa.federation import acting
+from hansa.federation import acting, addressing
 from hansa.federation.errors import ChangedMeanwhile
+from hansa.federation.pinning import facts_of
 from hansa.federation.ports import NOW, ClusterRecord, Fence, Note, Sighting
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
 from hansa.identity import Caller
 from hansa.kernel import names
-from hansa.kernel.errors import Conflict, HansaError, Invalid, Temporary
+from hansa.kernel.errors import Conflict, HansaError, Temporary
 from hansa.messages.clusters import Facts, NewOscarCluster
 from hansa.messages.members import Health, Totals
 
@@ -38,7 +38,9 @@ class Outsiders(Protocol):
         """Raises `Temporary` when it does not answer, another `HansaError` when it refuses."""
         ...
 
-    async def remember(self, cluster: str, login: Login) -> None: ...
+    def sealed(self, cluster: str, login: Login) -> bytes:
+        """As the record of this cluster keeps it."""
+        ...
 
     async def login(self, cluster: str) -> Login | None: ...
 
@@ -52,7 +54,7 @@ async def register(hub: Hub, outsiders: Outsiders, caller: Caller, asked: NewOsc
     facts = Facts(
         name=asked.name or asked.id,
         description=asked.description,
-        endpoint=_plain(asked.endpoint),
+        endpoint=addressing.checked(hub, asked.endpoint, asked.id),
         verify=asked.verify,
         region=asked.region,
         zone=asked.zone,
@@ -63,9 +65,22 @@ async def register(hub: Hub, outsiders: Outsiders, caller: Caller, asked: NewOsc
         totals = await outsiders.ask(facts, login)
     now = hub.clock.now()
     life = await hub.clusters.lives(asked.id) + 1
-    record = ClusterRecord(asked.id, "oscar", "ready", now, "it answers", life, now, facts, desired=NOW)
-    await outsiders.remember(asked.id, login)
-    written = await hub.clusters.put(record, Note(asked.id, "joined", f"OSCAR cluster registered, by {caller.name}"))
+    record = ClusterRecord(
+        asked.id,
+        "oscar",
+        "ready",
+        now,
+        "it answers",
+        life,
+        now,
+        facts,
+        endpoint=facts.endpoint,
+        verify=facts.verify,
+        desired=NOW,
+    )
+    note = Note(asked.id, "joined", f"OSCAR cluster registered, by {caller.name}")
+    # In one transaction: a password that is not of the address beside it would be shown to a stranger.
+    written = await hub.clusters.put(record, note, credentials=outsiders.sealed(asked.id, login))
     if written is None:
         raise ChangedMeanwhile(f"somebody else has just registered {asked.id}")
     hub.registry.put(written)
@@ -83,7 +98,7 @@ async def probe_all(hub: Hub, outsiders: Outsiders, _: Fence) -> None:
             try:
                 async with asyncio.timeout(_WITHIN):
                     login = await outsiders.login(record.id)
-                    totals = await outsiders.ask(record.told, login or Login("", ""))
+                    totals = await outsiders.ask(facts_of(record), login or Login("", ""))
             except (Temporary, TimeoutError):
                 return
             except HansaError as error:
@@ -100,13 +115,6 @@ def _hear(hub: Hub, record: ClusterRecord, sections: dict[str, bytes]) -> None:
     if known is None or known.record.incarnation != record.incarnation:
         return  # removed while it was asked
     now = hub.clock.now()
-    number = max(int(now * 1000), known.number + 1)
+    number = max(int(now * 1000), known.order + 1)
     told = {name: (number, body) for name, body in sections.items()}
     hub.registry.hear(Sighting(record.id, record.incarnation, now, number, told))
-
-
-def _plain(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise Invalid("the endpoint is not a plain http(s) address", hint="for example https://oscar.example.org")
-    return url.rstrip("/")

@@ -27,12 +27,15 @@ class ClusterRecord:
     reason: str
     incarnation: int
     joined: float
-    told: Facts  # what it says of itself
+    told: Facts  # what it says of itself; of its address others are told what stands below
     overrides: Mapping[str, Any] = field(default_factory=dict)  # what an admin says of it, which wins
     cordoned: bool = False
     wanted: Wanted = "member"
     serials: tuple[str, ...] = ()  # certificates it may show, newest last
     certificate_until: float | None = None
+    endpoint: str = ""  # where others reach it: as at its join, or as an admin said since
+    verify: bool = True  # whether they check the certificate there; only an admin says no
+    refused: str = ""  # the last other endpoint that it asked for and an admin did not want
     desired: int = 0  # when something that only this cluster should know last changed: a version, or `NOW`
     version: int = 0
 
@@ -49,7 +52,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """That a cluster was heard, and what it said: sections by name, with the number of the heartbeat each came in."""
+    """That a cluster was heard, and what it said. `number` is its own; sections are numbered by the hub, in the order
+    in which they were heard: a number that a sender chooses must not decide which of two is newer."""
 
     cluster: str
     incarnation: int
@@ -58,6 +62,7 @@ class Sighting:
     sections: Mapping[str, tuple[int, bytes]] = field(default_factory=dict)
     received: int = 0  # reports of it up to this number were written down
     reports: tuple[tuple[int, Note], ...] = ()  # further ones, by their numbers
+    run: str = ""  # of its sender: another after every start
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +93,11 @@ class Clusters(Protocol):
 
     async def news(self, after: int) -> News: ...
 
-    async def put(self, record: ClusterRecord, *notes: Note, fence: Fence | None = None) -> ClusterRecord | None:
+    async def put(
+        self, record: ClusterRecord, *notes: Note, fence: Fence | None = None, credentials: bytes = b""
+    ) -> ClusterRecord | None:
         """Writes the record if it still is at `record.version` (0: if there is none); None if it is not. With a fence
-        that was lost it raises `LeaseLost`."""
+        that was lost it raises `LeaseLost`. Sealed `credentials` replace those the hub asked this cluster with."""
         ...
 
     async def put_all(
@@ -108,8 +115,8 @@ class Clusters(Protocol):
         ...
 
     async def sighted(self, sightings: Sequence[Sighting]) -> None:
-        """Newer numbers win, section by section; each report is written down once; of clusters that are gone nothing
-        is kept."""
+        """Newer numbers win, section by section; a report that was written down, whatever its number, is not written
+        again; of clusters that are gone nothing is kept."""
         ...
 
     async def note(self, *notes: Note, fence: Fence | None = None) -> None: ...
@@ -156,6 +163,7 @@ class TokenRecord:
     used: float | None = None
     used_key: str = ""  # of the key that was signed: it may ask again, for its answer may have got lost
     life: int = 0  # the incarnation of the cluster that began with it
+    endpoint: str = ""  # where the cluster will be, whatever it says itself; "" is where it says
 
 
 class Tokens(Protocol):

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from hansa.federation import reaching
+from hansa.federation.pinning import facts_of
 from hansa.federation.ports import ClusterRecord, News, Sighting
+from hansa.federation.senders import CERTIFICATE, Senders
 from hansa.messages.clusters import Facts
 from hansa.messages.members import Totals
 
@@ -24,13 +26,15 @@ class Known:
 
     record: ClusterRecord
     seen: float | None = None
-    number: int = 0
+    number: int = 0  # of the heartbeat that was heard last
+    order: int = 0  # the highest number that a hub gave to a section of it
     received: int = 0
     sections: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     complete: bool = False  # all its sections were heard once, here or by another process
     totals: Totals = _NOTHING
     facts_read: int = 0  # the heartbeat whose section `facts` is in the record, or could not be
     gaps: list[float] = field(default_factory=list)  # seconds between its last heartbeats, oldest first
+    senders: Senders = field(default_factory=Senders)
     settled: tuple[object, ...] = ()  # all it was judged by when it was last heard in time and nothing was to be done
 
     @property
@@ -41,10 +45,10 @@ class Known:
     def facts(self) -> Facts:
         return facts_of(self.record)
 
-
-def facts_of(record: ClusterRecord) -> Facts:
-    """What is true of a cluster: its own words, and over them what an admin said."""
-    return msgspec.structs.replace(record.told, **record.overrides) if record.overrides else record.told
+    def certificates(self, now: float) -> frozenset[str]:
+        """The serials of those that are in use: shown not long ago, or with the last heartbeat."""
+        last = self.sections.get(CERTIFICATE)
+        return self.senders.certificates(now) | ({_serial(last[1])} if last is not None else set())
 
 
 _MOST_GAPS = 32
@@ -165,8 +169,8 @@ class Registry:
         if known is None or known.record.incarnation != sighting.incarnation:
             return False
         if known.seen is None or sighting.seen > known.seen:
-            known.seen = sighting.seen
-        known.number = max(known.number, sighting.number)
+            known.senders.heard(sighting.run, sighting.number, sighting.seen)
+            known.seen, known.number = sighting.seen, sighting.number
         known.received = max(known.received, sighting.received)
         changed = False
         for name, (number, body) in sighting.sections.items():
@@ -174,6 +178,9 @@ class Registry:
             if former is not None and former[0] >= number:
                 continue
             known.sections[name] = (number, body)
+            known.order = max(known.order, number)
+            if name == CERTIFICATE:  # also of heartbeats that another process heard
+                known.senders.showed(_serial(body), sighting.seen)
             if former is None or former[1] != body:
                 changed = True
                 if name == "totals":
@@ -189,30 +196,21 @@ class Registry:
 def _together(former: Sighting | None, later: Sighting, received: int) -> Sighting:
     """Both as one. Heartbeats may overtake each other, and a report that comes again because it was not acknowledged
     yet is still one."""
-    if former is None:
-        return Sighting(
-            later.cluster,
-            later.incarnation,
-            later.seen,
-            later.number,
-            later.sections,
-            received,
-            tuple(one for one in later.reports if one[0] > received),
-        )
-    sections = dict(former.sections)
-    for name, (number, body) in later.sections.items():
-        if name not in sections or sections[name][0] < number:
-            sections[name] = (number, body)
-    last = former.reports[-1][0] if former.reports else received
-    return Sighting(
-        later.cluster,
-        later.incarnation,
-        max(former.seen, later.seen),
-        max(former.number, later.number),
-        sections,
-        received,
-        former.reports + tuple(one for one in later.reports if one[0] > last),
-    )
+    sections, reports, last = later.sections, later.reports, later
+    if former is not None:
+        sections = dict(former.sections)
+        for name, (number, body) in later.sections.items():
+            if name not in sections or sections[name][0] < number:
+                sections[name] = (number, body)
+        if former.reports:
+            reports = tuple(dict.fromkeys((*former.reports, *later.reports)))
+        if former.seen > later.seen:
+            last = former
+    return Sighting(last.cluster, last.incarnation, last.seen, last.number, sections, received, reports, last.run)
+
+
+def _serial(body: bytes) -> str:
+    return body.decode("ascii", "replace").strip('"')
 
 
 def _totals(body: bytes) -> Totals:

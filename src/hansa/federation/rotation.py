@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from hansa.federation import heartbeats, judging
+from hansa.federation import judging, senders
 from hansa.federation.errors import ChangedMeanwhile
 from hansa.federation.ports import Authority, Fence, Note
 from hansa.federation.registry import Known
@@ -203,7 +203,7 @@ def _holding(known: Known) -> Holding:
 def roots_in_use(known: Known) -> frozenset[str]:
     """Of the certificate it showed last; while that is not known, of all it may show."""
     serials = known.record.serials
-    shown = known.sections.get(heartbeats.CERTIFICATE)
+    shown = known.sections.get(senders.CERTIFICATE)
     if shown is not None:
         serial = msgspec.json.decode(shown[1], type=str)
         if serial in serials:

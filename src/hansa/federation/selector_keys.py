@@ -90,7 +90,7 @@ KEYS: dict[str, Key] = {
     "cordoned": Key("flag", lambda known: known.record.cordoned),
     "region": Key("text", _fact("region")),
     "zone": Key("text", _fact("zone")),
-    "endpoint": Key("text", _fact("endpoint")),
+    "endpoint": Key("text", lambda known: known.record.endpoint),
     "latitude": Key("number", _within("coordinates", "latitude")),
     "longitude": Key("number", _within("coordinates", "longitude")),
     "version": Key("version", _fact("version")),

@@ -12,13 +12,14 @@ back with the id of the last event it got. Events are made together, a few times
 
 import asyncio
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from hansa.federation.errors import TooManyViews
 from hansa.federation.inventory import EVERYTHING, Inventory
 from hansa.federation.ports import ClusterRecord
 from hansa.federation.recent import Recent
@@ -31,6 +32,7 @@ from hansa.messages.members import Totals
 EVERY = 0.25  # seconds between two events of one cluster
 HEARTBEAT = 15.0
 _MOST_GONE, _MOST_CHANGES, _MOST_READERS = 10_000, 1000, 2000
+MOST_OF_ONE = 100  # readers who are one person, or one program's account
 _ALIVE = b": still here\n\n"  # a comment: proxies and readers see that the connection lives
 
 
@@ -61,6 +63,7 @@ class Streams:
         self._timer: asyncio.TimerHandle | None = None
         self._bell = asyncio.Event()
         self._readers = 0
+        self._by_person: Counter[str] = Counter()
         self._closed = False
         self._together: tuple[int, int, bytes] = (0, 0, b"")
         registry.watch(self._touch)
@@ -85,16 +88,19 @@ class Streams:
         self._make_events()
         self._ring()
 
-    def follow(self, selector: Selector = EVERYTHING, last_id: str = "") -> AsyncIterator[bytes]:
+    def follow(self, selector: Selector = EVERYTHING, last_id: str = "", *, person: str = "") -> AsyncIterator[bytes]:
         """Pieces of the stream, each some whole events; ends when the process stops."""
+        if self._by_person[person] >= MOST_OF_ONE:
+            raise TooManyViews(f"you have {MOST_OF_ONE} live views open", hint="close some of them", retry_after=10)
         if self._closed or self._readers >= _MOST_READERS:
             why = "the hub is stopping" if self._closed else "there are too many live views"
             raise Temporary(why, hint="try again, or ask for /v1/inventory now and then")
-        return self._follow(selector, last_id)
+        return self._follow(selector, last_id, person)
 
-    async def _follow(self, selector: Selector, last_id: str) -> AsyncIterator[bytes]:
+    async def _follow(self, selector: Selector, last_id: str, person: str) -> AsyncIterator[bytes]:
         clock = asyncio.get_running_loop().time
         self._readers += 1
+        self._by_person[person] += 1
         try:
             await self._inventory.prepare()
             self._make_events()
@@ -108,6 +114,7 @@ class Streams:
                     spoke = clock()
         finally:
             self._readers -= 1
+            self._by_person -= Counter((person,))  # whoever has none takes no memory
 
     def _piece(self, reader: "_Reader") -> bytes:
         if reader.number is None or reader.number < self._forgotten:

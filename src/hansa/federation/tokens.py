@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hansa.federation import addressing
 from hansa.federation.acting import require_admin
 from hansa.federation.errors import BadToken, NoSuchToken
 from hansa.federation.join_token import JoinToken
@@ -23,6 +24,7 @@ async def create(hub: Hub, caller: Caller, asked: NewToken) -> Token:
         names.cluster(asked.cluster)
     if not 0 < asked.minutes <= _LONGEST:
         raise Invalid(f"a token lives for up to {_LONGEST} minutes", hint="60 is plenty to join a cluster")
+    endpoint = addressing.checked(hub, asked.endpoint, asked.cluster) if asked.endpoint else ""
     made = JoinToken.new(fingerprint=authority.fingerprint(hub.trust.active.certificate), trust_domain=hub.trust.domain)
     now = hub.clock.now()
     record = TokenRecord(
@@ -33,8 +35,10 @@ async def create(hub: Hub, caller: Caller, asked: NewToken) -> Token:
         author=caller.uid[:255],
         created=now,
         expires=now + asked.minutes * 60,
+        endpoint=endpoint,
     )
     whom = f"cluster {asked.cluster}" if asked.cluster else "any cluster"
+    whom += f" at {endpoint}" if endpoint else ""
     await hub.trust.tokens.add(record, Note("", "token", f"token {made.id} for {whom} made, by {caller.name}"))
     return view(record, made.text, hub.settings.reached_at)
 
@@ -89,4 +93,5 @@ def view(record: TokenRecord, text: str = "", hub: str = "") -> Token:
         used=record.used,
         token=text,
         hub=hub,
+        endpoint=record.endpoint,
     )

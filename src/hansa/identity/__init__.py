@@ -1,6 +1,7 @@
 """Who is asking, and what may they do?
 
-`signin` turns an Authorization header into a `Caller`, `access` says what the caller may see, call and
+`signin` turns an Authorization header into a `Caller`, `uids` tells people of several issuers apart, `throttle` says
+how often one may guess, `visits` who may come back to a service's pages, `access` what the caller may see, call and
 change, `namespaces` where a user's work lives, `vault` how secrets are kept, `authority` how the hub and its members
 vouch for each other. Tokens are verified through the port `TokenVerifier`, which `drivers/oidc` fulfils.
 """
@@ -17,21 +18,31 @@ from hansa.identity.service_token import (
     service_caller,
 )
 from hansa.identity.signin import LONGEST_TOKEN, Basic, Bearer, SignIn, check_admin, parse_authorization
+from hansa.identity.throttle import Throttle
+from hansa.identity.uids import HOME_MARK, KnownPerson, Uids, choose_home, qualified
 from hansa.identity.vault import Vault
+from hansa.identity.visits import VISIT_SECONDS, Visits
 
 __all__ = [
     "ADMIN_UID",
+    "HOME_MARK",
     "LONGEST_TOKEN",
+    "VISIT_SECONDS",
     "Basic",
     "Bearer",
     "Caller",
     "Identity",
+    "KnownPerson",
     "SignIn",
+    "Throttle",
     "TokenVerifier",
+    "Uids",
     "Vault",
+    "Visits",
     "access",
     "authority",
     "check_admin",
+    "choose_home",
     "claim_namespace",
     "errors",
     "format_uid",
@@ -40,6 +51,7 @@ __all__ = [
     "new_service_token",
     "owner_hash",
     "parse_authorization",
+    "qualified",
     "same_secret",
     "service_caller",
     "user_namespace",

@@ -4,7 +4,7 @@ Most say that the credentials are not good enough (401 at OSCAR's doors, which a
 none of the wanted groups). Refusals after sign-in are `hansa.kernel.errors.Forbidden`.
 """
 
-from hansa.kernel.errors import HansaError, Invalid, Kind, Temporary, Unauthenticated
+from hansa.kernel.errors import Conflict, HansaError, Invalid, Kind, Temporary, Unauthenticated
 
 
 class CredentialsMissing(Unauthenticated):
@@ -23,6 +23,12 @@ class BadCredentials(Unauthenticated):
     """The user name or password is wrong."""
 
     code = "identity.bad-credentials"
+
+
+class TooManyTries(Temporary):
+    """Too many wrong passwords came from this address lately."""
+
+    code, kind = "identity.too-many-tries", Kind.TOO_MANY
 
 
 class TokenMalformed(Unauthenticated):
@@ -61,6 +67,12 @@ class WrongAudience(Unauthenticated):
     code = "identity.wrong-audience"
 
 
+class NotAnAccessToken(Unauthenticated):
+    """The token tells its client who signed in, or serves another purpose; it does not open anything."""
+
+    code = "identity.not-an-access-token"
+
+
 class TokenRefused(Unauthenticated):
     """The issuer itself, or a rule on whom a token may name, refuses the token."""
 
@@ -77,6 +89,18 @@ class IssuerUnavailable(Temporary):
     """The issuer cannot be asked now, and what we know of it does not suffice."""
 
     code = "identity.issuer-unavailable"
+
+
+class HomeContradicted(Invalid):
+    """The settings contradict whose people have their plain subject as uid."""
+
+    code = "identity.home-issuer"
+
+
+class AnotherPerson(Conflict):
+    """One uid, or one subject after an issuer moved, would be two people."""
+
+    code = "identity.another-person"
 
 
 class NoNamespaceLeft(Invalid):

@@ -20,6 +20,8 @@ from hansa.identity.errors import (
 )
 from hansa.identity.ports import TokenVerifier
 from hansa.identity.service_token import same_secret
+from hansa.identity.throttle import Throttle
+from hansa.identity.uids import Uids
 
 LONGEST_TOKEN = 16 * 1024  # Keycloak users in very many groups reach some 8 KiB
 _LONGEST_BASIC = 2048
@@ -67,18 +69,36 @@ def check_admin(given: Basic, admin: Basic) -> Caller:
 
 
 class SignIn:
-    """Sign-in at one manager: its admin, its issuers (None: no OIDC), its users with the admin's view."""
+    """Sign-in at one manager: its admin, its issuers (None: no OIDC), their people's uids, and the uids of those with
+    the admin's view."""
 
-    def __init__(self, admin: Basic, verifier: TokenVerifier | None, users_admin: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        admin: Basic,
+        verifier: TokenVerifier | None,
+        uids: Uids,
+        users_admin: Collection[str] = (),
+        throttle: Throttle | None = None,
+    ) -> None:
         self._admin = admin
+        self._throttle = Throttle() if throttle is None else throttle
         self._verifier = verifier
+        self._uids = uids
         self._users_admin = frozenset(users_admin)
 
-    async def caller(self, authorization: str | None) -> Caller:
-        """Who sends this header, for the doors that accept both the admin and users (`/system/*`)."""
+    async def caller(self, authorization: str | None, address: str = "") -> Caller:
+        """Who sends this header from this address, for the doors that accept both the admin and users (`/system/*`).
+        Tokens are not throttled: nobody can guess them."""
         match parse_authorization(authorization):
             case Basic() as given:
-                return check_admin(given, self._admin)
+                self._throttle.check(address)
+                try:
+                    admin = check_admin(given, self._admin)
+                except BadCredentials:
+                    self._throttle.failed(address)
+                    raise
+                self._throttle.succeeded(address)
+                return admin
             case Bearer(token):
                 return await self.user(token)
 
@@ -88,7 +108,8 @@ class SignIn:
             raise UnknownIssuer(
                 "this cluster accepts no access tokens", hint="sign in as admin, or configure oidc.issuers"
             )
-        return Caller.user(await self._verifier.verify(token), self._users_admin)
+        identity = await self._verifier.verify(token)
+        return Caller.user(identity, self._uids.of(identity.issuer, identity.subject), self._users_admin)
 
 
 def _basic(encoded: str) -> Basic:

@@ -4,6 +4,8 @@ The key file holds one key per line. The first seals; all of them open, so a new
 is resealed, and then the old line goes.
 """
 
+import hashlib
+import hmac
 import json
 import os
 import secrets
@@ -25,6 +27,8 @@ class Vault:
                 "a vault key is missing or not 32 bytes of URL-safe base64",
                 hint="make one with Vault.new_key()",
             ) from None
+        first = keys[0]
+        self._first = first.encode() if isinstance(first, str) else first
 
     @staticmethod
     def new_key() -> str:
@@ -58,6 +62,10 @@ class Vault:
                 hint="store the secret again",
             )
         return {str(name): str(value) for name, value in values.items()}
+
+    def derived(self, purpose: str) -> bytes:
+        """A key for signing that says nothing of the vault's own; another one when a new key is put on top."""
+        return hmac.new(self._first, f"hansa {purpose}".encode(), hashlib.sha256).digest()
 
     def reseal(self, sealed: bytes) -> bytes:
         """The same secret under the first key."""

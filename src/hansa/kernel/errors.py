@@ -19,6 +19,7 @@ class Kind(Enum):
     TOO_LARGE = "too-large"
     BAD_GATEWAY = "bad-gateway"  # another cluster or part behind us refused or failed
     TOO_SLOW = "too-slow"  # the caller, not we
+    TOO_MANY = "too-many"  # the caller asked, or failed, too often; after a while it may again
     UNAVAILABLE = "unavailable"  # a part we need is not there now; trying again may help
     INTERNAL = "internal"
 

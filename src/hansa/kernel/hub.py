@@ -1,10 +1,18 @@
 """Settings of the hub, and of a manager that belongs to one."""
 
 from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from hansa.kernel import endpoints
 
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to listen at, not to be called
+
+
+# Where a network is trusted with plain http, as `kernel.endpoints` reads it.
+Places = Annotated[tuple[str, ...], AfterValidator(endpoints.places)]
 
 
 class _Group(BaseModel):
@@ -45,6 +53,10 @@ class HubSettings(_Group):
     """Seconds between two looks at what other hubs wrote; also how often heartbeats are written down, together."""
     keep_changes: int = Field(10_000, ge=100)
     """How many entries of what happened are kept."""
+    plain_http: Places = ()
+    """Networks (`10.0.0.0/8`) and names (`.lab`) whose clusters may have addresses with plain http, as in a laboratory;
+    everywhere else they need https. Managers want the same in their `federation.plain_http` before they send
+    anything there."""
 
     @property
     def reached_at(self) -> str:
@@ -53,6 +65,12 @@ class HubSettings(_Group):
             return self.members_url
         host = f"[{self.members_host}]" if ":" in self.members_host else self.members_host
         return f"https://{host}:{self.members_port}"
+
+    @property
+    def same_machine(self) -> bool:
+        """Whether only who lives on this machine can be a member, so that loopback means the same to all of them."""
+        host = urlsplit(self.members_url).hostname if self.members_url else self.members_host
+        return endpoints.is_loopback(f"https://[{host}]" if host and ":" in host else f"https://{host}")
 
     @model_validator(mode="after")
     def _in_order(self) -> "HubSettings":

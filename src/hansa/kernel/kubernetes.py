@@ -1,11 +1,20 @@
 """Settings of a manager whose services and jobs run in Kubernetes."""
 
+import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise ValueError(f"{text[:80]!r} is not an address or a network such as 10.0.0.0/8") from None
 
 
 class _Group(BaseModel):
@@ -27,8 +36,8 @@ class Toleration(_Group):
 
 class RouteSettings(_Group):
     kind: Literal["none", "ingress", "gateway"] = "none"
-    """How callers reach exposed services that ask nobody to sign in, beside the manager's own door: by an Ingress, or
-    by an HTTPRoute of the Gateway API."""
+    """How callers reach public exposed services that ask nobody to sign in, beside the manager's own door: by an
+    Ingress, or by an HTTPRoute of the Gateway API."""
     domain: str = Field("", pattern=r"^$|^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
     """Each gets the name <service>.<domain>; let *.<domain> lead to the cluster."""
     ingress_class: str = ""
@@ -37,6 +46,14 @@ class RouteSettings(_Group):
     """The Gateway, as namespace/name."""
     tls: bool = False
     """Whether callers use https, with a certificate for *.<domain> that the controller or the Gateway has."""
+    callers: tuple[str, ...] = ()
+    """Who may reach the pods of services with such a name: namespaces of the controller's pods, and networks. Empty:
+    everybody, since everybody may call these services by their names."""
+
+    @field_validator("callers")
+    @classmethod
+    def _callers(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(one if re.fullmatch(_NAME, one) else _network(one) for one in given)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -45,6 +62,31 @@ class RouteSettings(_Group):
         if self.kind == "gateway" and not self.gateway:
             raise ValueError("kind gateway needs the name of a gateway")
         return self
+
+
+class NetworkSettings(_Group):
+    policies: bool = True
+    """Whether the manager makes NetworkPolicies where users' pods run, and repairs them. Without them every pod reaches
+    everything that the cluster's network reaches: only where policies of your own do the same. The cluster's network
+    plugin has to enforce them."""
+    egress: Literal["public", "listed", "open"] = "public"
+    """What users' pods may call, beside names, the cluster's own store and other pods of the same user: `public`
+    addresses and what `egress.allow` lists; only what is `listed` there; or `open`, which is everything but metadata
+    services, the API server and the nodes."""
+    closed: tuple[str, ...] = ()
+    """What pods never call, although a network that is allowed includes it. The API server and the nodes, as far as the
+    manager may look at them, are always among these."""
+    name_servers: tuple[str, ...] = ()
+    """Where pods ask for names, if not at pods labelled k8s-app=kube-dns in kube-system, nor at the servers that the
+    manager's own pod uses."""
+    managers: tuple[str, ...] = ()
+    """From where managers reach users' pods. Empty: pods of the manager's own namespace; with a kubeconfig, the address
+    with which this manager reaches the API server."""
+
+    @field_validator("closed", "name_servers", "managers")
+    @classmethod
+    def _networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_network(one) for one in given)
 
 
 class KubernetesSettings(_Group):
@@ -64,7 +106,11 @@ class KubernetesSettings(_Group):
     """Where the manager keeps what no pod of a user may reach: refresh tokens, keys and its lease."""
     namespaces: tuple[str, ...] = ()
     """If given, everything runs in these alone and no rights beyond them are needed: a user's own if it is among them,
-    else the first. They have to be there, and users who share one are kept apart less well."""
+    else the first. They have to be there. Users who share one are kept apart by NetworkPolicies and by the manager, but
+    Kubernetes knows no quota of each, and a Secret for a registry serves all of them."""
+    binding: str = ""
+    """The ClusterRole that the manager binds to its own account in every namespace that it makes for a user. It has
+    rights in these alone then. Empty: the account has rights in all namespaces, or `namespaces` are given."""
     shared: bool = False
     """Whether other managers of this cluster run beside this one, on the same PostgreSQL and store: one does the work,
     all answer, and when one dies another goes on."""
@@ -89,9 +135,17 @@ class KubernetesSettings(_Group):
     """Marks of nodes that our pods do not mind."""
     route: RouteSettings = RouteSettings()
     """A way to exposed services that does not pass the manager."""
+    network: NetworkSettings = NetworkSettings()
+    """What users' pods reach, and who reaches them."""
     pending_patience: float = Field(30.0, gt=0)
     """Seconds a job may wait for a node before it is given to a member that has room, where its service has any."""
     pull_patience: float = Field(300.0, gt=0)
     """Seconds a job may wait for its image before it fails."""
     idle: float = Field(300.0, gt=0)
     """Seconds a warm worker without calls is kept beyond the least that its service asks for."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.binding and self.namespaces:
+            raise ValueError("binding is for namespaces that the manager makes; with namespaces it makes none")
+        return self

@@ -44,7 +44,8 @@ class Cost(Message, frozen=True, kw_only=True):
 
 
 class Facts(Message, frozen=True, kw_only=True):
-    """What a cluster registers of itself, and may change at any time."""
+    """What a cluster registers of itself, and may change at any time. Two of these change whom others trust: its
+    `endpoint`, which it can only ask for once it has joined, and `verify`, about which only the hub's admin decides."""
 
     name: str = ""
     description: str = ""
@@ -73,6 +74,7 @@ class Cluster(Message, frozen=True, kw_only=True):
     seen: float | None  # when it last reported
     facts: Facts
     certificate_until: float | None = None
+    asks_for: str = ""  # another endpoint than it has: an admin approves or refuses it
 
 
 class Token(Message, frozen=True, kw_only=True):
@@ -86,12 +88,14 @@ class Token(Message, frozen=True, kw_only=True):
     used: float | None = None
     token: str = ""
     hub: str = ""  # where managers reach the hub; only beside the token itself
+    endpoint: str = ""  # where the cluster that uses it will be; "" is where it says
 
 
 class NewToken(Request, frozen=True, kw_only=True):
     cluster: str = ""  # only this cluster may use it
     approve: bool = True  # whoever shows it is a member at once; otherwise somebody approves by hand
     minutes: float = 60.0
+    endpoint: str = ""  # where others will reach the cluster, whatever it says itself
 
 
 class NewOscarCluster(Request, frozen=True, kw_only=True):
@@ -119,6 +123,19 @@ class FactsChange(Request, frozen=True, kw_only=True):
     coordinates: Coordinates | UnsetType | None = UNSET
     metadata: dict[str, str] | UnsetType = UNSET
     cost: Cost | UnsetType = UNSET
+
+
+class Address(Request, frozen=True, kw_only=True):
+    """Where an admin says that a cluster is, and whether others check the certificate there."""
+
+    endpoint: str
+    verify: bool = True
+
+
+class AskedAddress(Request, frozen=True, kw_only=True):
+    """The address a cluster asks for, as whoever decides about it has seen it."""
+
+    endpoint: str
 
 
 class StatusChange(Request, frozen=True, kw_only=True):

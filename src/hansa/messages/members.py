@@ -1,14 +1,17 @@
 """What a manager and its hub tell each other, over mutual TLS. Either may be a version older than the other."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Raw, field
+from msgspec import Meta, Raw, field
 
 from hansa.messages import Message
 from hansa.messages.clusters import Facts
 
 # Named protocol capabilities of this version. What the other side does not name is not used with it.
 SPEAKS = ("sections.v1", "desired.v1", "links.v1", "reports.v1")
+
+Count = Annotated[int, Meta(ge=0, le=2**62)]  # every database can hold it, and one more
+Moment = Annotated[float, Meta(ge=0, le=253_402_300_799)]  # until the year 9999
 
 
 class Join(Message, frozen=True, kw_only=True):
@@ -35,16 +38,17 @@ class Renew(Message, frozen=True, kw_only=True):
 class Report(Message, frozen=True, kw_only=True):
     """Something that happened at a cluster, kept there until the hub has it."""
 
-    number: int  # counts up at the cluster
-    at: float
+    number: Count  # counts up at the cluster
+    at: Moment
     kind: str
     detail: str = ""
 
 
 class Heartbeat(Message, frozen=True, kw_only=True):
-    incarnation: int
-    number: int  # counts up at the cluster, also over its restarts
-    answered: int = 0  # the last number that was answered: who has not heard that one misses something
+    incarnation: Count
+    number: Count  # counts up at the cluster, also over its restarts
+    answered: Count = 0  # the last number that was answered: who has not heard that one misses something
+    run: Annotated[str, Meta(max_length=64)] = ""  # another after every start: two that take turns are two senders
     sections: dict[str, Raw] = field(default_factory=dict)  # what changed since the last one that was answered
     reports: tuple[Report, ...] = ()
     whole: bool = False  # every section is in it

@@ -3,8 +3,9 @@
 Three kinds of comers: calls wait in line (`wait_for`); the job dispatcher keeps its own queue and asks for
 its next job (`try_hold`), which gives that one job a place in the line; services that stay for long
 (`lasting`) ask and never stand in anybody's way. Small requests may overtake one that does not fit yet,
-until that one has waited for `patience` seconds: then nothing younger is let in before it. All in one event
-loop, no locks needed.
+until that one has waited for `patience` seconds: then nothing younger is let in before it. Whoever is beyond the share
+of its owner (`shares`) waits for that owner, and nobody waits for it. Where somebody else finds the room (Kubernetes,
+for calls and services), `room=False` asks for the share alone. All in one event loop, no locks needed.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hansa.resources.capacity import Ledger, Needs
+from hansa.resources.shares import Shares
 
 
 @dataclass(slots=True)
@@ -22,37 +24,59 @@ class _Place:
     needs: Needs
     since: float
     called: asyncio.Future[None] | None = None
+    room: bool = True  # it needs room of the ledger, and not its owner's share alone
 
 
 class Admission:
     """The ledger with a line in front of it."""
 
-    def __init__(self, ledger: Ledger, *, patience: float = 30.0, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        patience: float = 30.0,
+        now: Callable[[], float] = time.monotonic,
+        shares: Shares | None = None,
+    ) -> None:
         self.ledger = ledger
+        self.shares = shares or Shares()
         self._patience = patience
         self._now = now
         self._line: dict[str, _Place] = {}  # in order of arrival
         self._lasting: dict[str, Needs] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._givers: list[Callable[[str], None]] = []
 
-    def try_hold(self, name: str, needs: Needs, *, lasting: bool = False) -> bool:
+    def try_hold(self, name: str, needs: Needs, *, lasting: bool = False, room: bool = True) -> bool:
         """True if it is held now (or was before). Refused, the oldest such name keeps a place in the line
         until it is held, released or withdrawn; `lasting` ones keep none, for their turn may never come."""
-        if self._blocked(name, needs) or not self.ledger.hold(name, needs):
-            if not lasting and name not in self._line and not self._dispatcher_waits():
+        beyond = not self.shares.counts(name) and self.lacks_share(needs)
+        if beyond and name not in self._line:
+            return False  # it waits for its own owner, and nobody waits for it
+        if beyond or not self._hold(name, needs, room=room):
+            if not lasting and name not in self._line and not self._dispatcher_waits() and self.comes_free(needs):
                 self._line[name] = _Place(needs, self._now())
             return False
         self._line.pop(name, None)
-        if lasting:
+        if lasting and room:
             self._lasting[name] = needs
         return True
 
-    async def wait_for(self, name: str, needs: Needs, timeout: float) -> bool:
+    def _hold(self, name: str, needs: Needs, *, room: bool) -> bool:
+        if self.shares.counts(name):
+            return True
+        if self.lacks_share(needs):
+            return False
+        if room and (self._blocked(name, needs) or not self.ledger.hold(name, needs)):
+            return False
+        return self.shares.take(name, needs)
+
+    async def wait_for(self, name: str, needs: Needs, timeout: float, *, room: bool = True) -> bool:
         """Waits in line; True once it is held, False if the time is over first."""
-        if not self._blocked(name, needs) and self.ledger.hold(name, needs):
+        if self._hold(name, needs, room=room):
             return True
         called = asyncio.get_running_loop().create_future()
-        self._line[name] = _Place(needs, self._now(), called)
+        self._line[name] = _Place(needs, self._now(), called, room)
         try:
             async with asyncio.timeout(max(timeout, 0)):
                 await called
@@ -66,18 +90,46 @@ class Admission:
             self.withdraw(name)
         return True
 
+    def hand_over(self, name: str, owner: str) -> bool:
+        """What is held counts for another owner from now on; False if that one's share does not allow it."""
+        if not self.shares.move(name, owner):
+            return False
+        self.look_again()
+        return True
+
+    def over_share(self, needs: Needs) -> str:
+        """Why its owner may not have so much more now, or ""."""
+        return self.shares.over(needs)
+
+    def lacks_share(self, needs: Needs) -> bool:
+        """Whether its owner may not have so much more now. Whoever keeps something for that owner that can be done
+        without hears of it."""
+        if not self.over_share(needs):
+            return False
+        if not self.shares.never(needs):
+            for giver in list(self._givers):
+                giver(needs.owner)
+        return True
+
+    def on_want(self, giver: Callable[[str], None]) -> None:
+        """`giver` hears whose share is too small now; it gives back later what it can do without, and must be quick."""
+        self._givers.append(giver)
+
     def release(self, name: str) -> None:
         """May be repeated; calls up who fits now."""
         self._lasting.pop(name, None)
         self._line.pop(name, None)
         self.ledger.release(name)
-        self._call_up()
-        for listener in list(self._listeners):
-            listener()
+        self.shares.give_back(name)
+        self.look_again()
 
     def resize(self, cpu: int, memory: int, largest: Needs | None = None) -> None:
         """The cluster has more now, or less. What is held stays held; nothing new starts before it fits."""
         self.ledger.cpu, self.ledger.memory, self.ledger.largest = cpu, memory, largest
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Something may fit that did not before."""
         self._call_up()
         for listener in list(self._listeners):
             listener()
@@ -110,17 +162,21 @@ class Admission:
         return False
 
     def _insists(self, place: _Place) -> bool:
-        """Whoever only waits for what stays for long would block everybody for good, and may not."""
-        reachable = Needs(
-            self.ledger.cpu - sum(needs.cpu for needs in self._lasting.values()),
-            self.ledger.memory - sum(needs.memory for needs in self._lasting.values()),
-        )
-        within = place.needs.cpu <= reachable.cpu and place.needs.memory <= reachable.memory
+        within = place.room and self.comes_free(place.needs) and not self.shares.over(place.needs)
         return within and self._now() - place.since >= self._patience
 
+    def comes_free(self, needs: Needs) -> bool:
+        """Whether so much is free once all that runs has ended: whoever waits for what stays for long, or for what
+        others wrote to the disk, would block everybody for good, and may not."""
+        reachable = Needs(
+            self.ledger.cpu - sum(one.cpu for one in self._lasting.values()),
+            self.ledger.memory - sum(one.memory for one in self._lasting.values()),
+            self.ledger.disk() - sum(one.disk for one in self._lasting.values()),
+        )
+        return needs.fits_into(reachable)
+
     def _fits_beside(self, first: Needs, second: Needs) -> bool:
-        free = self.ledger.free
-        return first.cpu + second.cpu <= free.cpu and first.memory + second.memory <= free.memory
+        return first.plus(second).fits_into(self.ledger.free)
 
     def _call_up(self) -> None:
         for name, place in list(self._line.items()):
@@ -128,9 +184,10 @@ class Admission:
                 if self._insists(place):
                     return  # its turn: what is free stays free until the dispatcher comes
                 continue
-            if place.called.done():
+            if place.called.done() or self.shares.over(place.needs):
                 continue
-            if self.ledger.hold(name, place.needs):
+            if not place.room or self.ledger.hold(name, place.needs):
+                self.shares.take(name, place.needs)
                 place.called.set_result(None)
                 del self._line[name]
             elif self._insists(place):

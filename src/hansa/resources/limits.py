@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 from hansa.kernel import quantities
 from hansa.kernel.errors import Invalid
-from hansa.settings import QuotaSettings
+from hansa.kernel.quota import QuotaSettings
 
 _UNITS = ("Ti", "Gi", "Mi", "Ki")
 
@@ -28,6 +28,8 @@ class Limits:
     min_disk_per_volume: int
     buckets: int
     storage_per_bucket: int
+    services: int
+    definitions: int
 
     @classmethod
     def of(cls, settings: QuotaSettings) -> "Limits":
@@ -42,6 +44,8 @@ class Limits:
             min_disk_per_volume=quantities.size(settings.min_disk_per_volume, what="min_disk_per_volume"),
             buckets=settings.buckets,
             storage_per_bucket=quantities.size(settings.storage_per_bucket, what="storage_per_bucket"),
+            services=settings.services,
+            definitions=quantities.size(settings.definitions, what="definitions"),
         )
 
     def changed(self, change: Mapping[str, int]) -> "Limits":

@@ -1,7 +1,7 @@
 """Who may use how much, and how much of it do they? Limits in memory, changes durable, use measured on request.
 
-Admission asks `cpu_limit` and `memory_limit`, storage asks `enforced`; both cost no I/O. The admin is never
-limited, and with `quotas.enforce` off nobody is.
+`shares` asks for each owner's `share`, storage asks `enforced`; both cost no I/O. The admin is never limited, and with
+`quotas.enforce` off nobody is.
 """
 
 import json
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hansa.identity import ADMIN_UID
+from hansa.kernel.quota import QuotaSettings
 from hansa.resources.limits import BadQuota, Limits, QuotaChange
-from hansa.settings import QuotaSettings
+from hansa.resources.shares import NO_SHARE, Share
 
 _UID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,255}")
 
@@ -43,7 +44,8 @@ async def nothing(_uid: str) -> Used:
 class Gauges:
     """Where the figures come from; each takes a uid."""
 
-    jobs: Gauge = nothing  # millicores and bytes of memory of jobs that run or wait
+    running: Gauge = nothing  # millicores and bytes of memory of all that runs
+    disk: Gauge = nothing  # bytes that all runs hold, volumes left aside
     volumes: Gauge = nothing
     buckets: Gauge = nothing
 
@@ -52,7 +54,8 @@ class Gauges:
 class QuotaReport:
     uid: str
     limits: Limits
-    jobs: Used
+    running: Used
+    disk: Used
     volumes: Used
     buckets: Used
 
@@ -64,6 +67,11 @@ class Quotas:
         self._default = Limits.of(settings)
         self._gauges = gauges or Gauges()
         self._own: dict[str, Limits] = {}
+        self._on_change: list[Callable[[], None]] = []
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """`listener` is called when somebody may have more or less than before, and must be quick."""
+        self._on_change.append(listener)
 
     async def load(self) -> None:
         self._own = {uid: self._default.changed(json.loads(text)) for uid, text in (await self._records.all()).items()}
@@ -73,6 +81,7 @@ class Quotas:
         former, fresh = self._default, Limits.of(settings)
         self._own = {uid: fresh.changed(limits.difference(former)) for uid, limits in self._own.items()}
         self._default, self._enforce = fresh, settings.enforce
+        self._tell()
 
     def limits(self, uid: str) -> Limits:
         return self._own.get(uid, self._default)
@@ -83,28 +92,34 @@ class Quotas:
             return None
         return self.limits(uid)
 
-    def cpu_limit(self, uid: str) -> int | None:
-        """Millicores of all their running jobs together; None for no limit."""
+    def share(self, uid: str) -> Share:
+        """What all that runs for them may hold together."""
         limits = self.enforced(uid)
-        return limits.cpu if limits is not None else None
+        return Share(limits.cpu, limits.memory, limits.ephemeral_storage) if limits is not None else NO_SHARE
 
-    def memory_limit(self, uid: str) -> int | None:
-        """Bytes of all their running jobs together; None for no limit."""
+    def disk_limit(self, uid: str) -> int | None:
+        """Bytes of disk of all their runs together, volumes left aside; None for no limit."""
         limits = self.enforced(uid)
-        return limits.memory if limits is not None else None
+        return limits.ephemeral_storage if limits is not None else None
 
     async def change(self, uid: str, change: QuotaChange) -> None:
         """Takes effect at once for what comes next; what runs already is left alone."""
         after = change.applied_to(self.limits(check_uid(uid)))
         await self._records.put(uid, json.dumps(after.difference(self._default)))
         self._own[uid] = after
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._on_change:
+            listener()
 
     async def report(self, uid: str) -> QuotaReport:
         gauges = self._gauges
         return QuotaReport(
             check_uid(uid),
             self.limits(uid),
-            jobs=await gauges.jobs(uid),
+            running=await gauges.running(uid),
+            disk=await gauges.disk(uid),
             volumes=await gauges.volumes(uid),
             buckets=await gauges.buckets(uid),
         )

@@ -1,8 +1,9 @@
 """What runs for users in this cluster? Services, their jobs, and how both come and go.
 
 A definition (`service`) is checked (`validation`), created with its buckets and processes (`creation`), read by
-visibility (`reading`). A job (`job`) is accepted (`submission`, `uploads`), waits in order (`queue`), is run by an
-engine (`dispatch`, `ports`) and stays readable (`history`). Secrets are kept apart (`secret_parts`).
+visibility (`reading`). A job (`job`) is accepted (`submission`, `uploads`), counts to its owner (`backlog`), waits in
+order (`queue`), is run by an engine (`dispatch`, `ports`) and stays readable (`history`). Secrets are kept apart
+(`secret_parts`).
 """
 
 from hansa.resources import Invocation
@@ -24,7 +25,19 @@ from hansa.services import (
     validation,
     wire_view,
 )
-from hansa.services.delegation import AT_HOME, NOBODY, Delegation, Prober, Receipt, receiving, spilling
+from hansa.services.allotment import Allotment
+from hansa.services.backlog import Backlog, Share
+from hansa.services.delegation import (
+    AT_HOME,
+    NOBODY,
+    Delegation,
+    Prober,
+    Receipt,
+    adopting,
+    lending,
+    receiving,
+    spilling,
+)
 from hansa.services.delegation.following import Follower
 from hansa.services.delegation.handover import Delegator
 from hansa.services.dispatch import Dispatcher
@@ -34,6 +47,7 @@ from hansa.services.errors import (
     NoRoom,
     NotExposed,
     NoWorker,
+    OwnerQueueFull,
     QueueFull,
     RunFailed,
     ServiceBusy,
@@ -71,9 +85,13 @@ from hansa.services.ports import (
     SyncHost,
     VolumeMount,
     Waiting,
+    same_definition,
+    up_to_date,
 )
+from hansa.services.reaching import output_place, provider_given, reach_of
 from hansa.services.replicas import Failure
-from hansa.services.room import Keyring, Limits, Room, Webhook
+from hansa.services.room import AwayKeys, Keyring, Limits, Room, Webhook
+from hansa.services.run_disk import RunDisk
 from hansa.services.service import (
     ADMIN_OWNER,
     ClusterRef,
@@ -94,7 +112,10 @@ __all__ = [
     "ENDED",
     "NOBODY",
     "Address",
+    "Allotment",
     "AwayJob",
+    "AwayKeys",
+    "Backlog",
     "BadService",
     "ClusterRef",
     "Credentials",
@@ -125,6 +146,7 @@ __all__ = [
     "Operation",
     "Operations",
     "Outcome",
+    "OwnerQueueFull",
     "Peer",
     "PeerHistory",
     "PeerRefused",
@@ -138,6 +160,7 @@ __all__ = [
     "Reply",
     "Room",
     "Rules",
+    "RunDisk",
     "RunFailed",
     "RunOrder",
     "Service",
@@ -145,6 +168,7 @@ __all__ = [
     "ServiceExists",
     "ServiceNotFound",
     "Services",
+    "Share",
     "Shown",
     "Sightings",
     "Status",
@@ -156,6 +180,7 @@ __all__ = [
     "VolumeMount",
     "Waiting",
     "Webhook",
+    "adopting",
     "creation",
     "credentials",
     "delegation",
@@ -163,18 +188,24 @@ __all__ = [
     "events",
     "fdl",
     "history",
+    "lending",
     "membership",
     "new_name",
     "orders",
+    "output_place",
     "peers",
+    "provider_given",
     "provider_of",
+    "reach_of",
     "reading",
     "receiving",
     "replicas",
+    "same_definition",
     "secret_parts",
     "spilling",
     "split_path",
     "submission",
+    "up_to_date",
     "validation",
     "wire_view",
 ]

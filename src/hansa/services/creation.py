@@ -8,21 +8,21 @@ import hashlib
 import secrets as randomness
 from collections import Counter
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 import structlog
 
 from hansa.identity import Caller, access
-from hansa.kernel.errors import Forbidden, HansaError
-from hansa.services import cluster_stores, former_secrets, orders, reading, replicas, validation
+from hansa.kernel.errors import Forbidden
+from hansa.services import calling_out, cluster_stores, exposed_share, former_secrets, orders, reading, replicas
 from hansa.services.delegation import following
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
 from hansa.services.ports import Record
 from hansa.services.room import Room
 from hansa.services.secret_parts import take_out
-from hansa.services.service import Service, provider_of, split_path
+from hansa.services.service import ORIGIN_CLUSTER, RESERVED, Service, provider_of, split_path
 
 _log = structlog.get_logger("hansa.services")
 _OWN_LABELS = (
@@ -36,11 +36,21 @@ _OWN_LABELS = (
 )
 
 
-async def create(room: Room, caller: Caller, definition: Service, authorization: str = "") -> Record:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A service as it is now, what its owner should know, and the members that could not be told."""
+
+    record: Record
+    notes: tuple[str, ...] = ()
+    failures: tuple[replicas.Failure, ...] = ()
+
+
+async def create(room: Room, caller: Caller, definition: Service, authorization: str = "") -> Written:
     """A new service, complete when it returns: with all its replicas, if it has members. `authorization` is the
     caller's own header, with which its members' clusters are asked."""
-    definition = await cluster_stores.completed(room, definition, authorization)
-    service = validation.normalise(definition, room.rules())
+    completed = await cluster_stores.completed(room, definition, authorization)
+    service = await calling_out.normalised(room, completed, calling_out.added(definition, completed))
+    _check_origin(room, service)
     await _finish(room, service.name)
     if room.records.get(service.name) is not None:
         raise ServiceExists(
@@ -48,17 +58,23 @@ async def create(room: Room, caller: Caller, definition: Service, authorization:
             hint="choose another name, or update it with PUT",
         )
     service = await _belonging_to(room, caller, service, token=_token(definition))
+    room.disk.check(service)
+    exposed_share.check(room, service)
     buckets = _own_buckets(room, service)
-    for bucket in buckets:
+    for bucket in _named_here(room, service):
         room.buckets.check_usable(caller, bucket)
     public, secrets = take_out(service)
     absent: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
     if replicas.expands(public):
-        secrets, absent = await replicas.prepare(room, public, secrets, authorization)
+        prepared = await replicas.prepare(room, public, secrets, authorization)
+        secrets, absent, notes = prepared.secrets, prepared.absent, prepared.notes
     now = room.clock.now()
     record = Record(public, 1, "creating", False, (), now, now)
     async with room.changing(service.name):
-        await room.records.add(record, secrets)
+        async with exposed_share.within_quota(room, public):
+            with room.allotment.entering(service, room.records.all()):
+                await room.records.add(record, secrets)
         async with AsyncExitStack() as undo:
             undo.push_async_callback(room.records.remove, service.name)
             record = await _make_parts(room, caller, record, secrets, buckets, undo)
@@ -67,7 +83,7 @@ async def create(room: Room, caller: Caller, definition: Service, authorization:
             record = await room.records.replace(ready, secrets, record.version, commits=operation)
             undo.pop_all()
     await start_hosts(room, record)
-    return record
+    return Written(record, notes)
 
 
 async def _make_parts(
@@ -82,7 +98,7 @@ async def _make_parts(
     # What is about to be made is written down before it is made: a crash in between leaves a list to take back.
     missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))
     record = await room.records.replace(replace(record, made_buckets=missing), secrets, record.version)
-    undo.push_async_callback(room.buckets.remove_made, missing, service.name)
+    undo.push_async_callback(room.buckets.remove_made, missing, service.name, service.owner)
     await _make_buckets(room, service, buckets, caller.name)
     if service.volume is not None:
         volume = service.volume
@@ -95,7 +111,7 @@ async def _make_parts(
     await _prepare_folders(room, service)
     if room.webhook is not None and service.input:
         undo.push_async_callback(room.webhook.unregister, service.name, frozenset(buckets))
-        await room.webhook.register(service.name, service.token, [split_path(io.path) for io in service.input])
+        await room.webhook.register(service.name, [split_path(io.path) for io in service.input])
     return record
 
 
@@ -105,7 +121,7 @@ async def _make_buckets(room: Room, service: Service, buckets: tuple[str, ...], 
     users = dict(_isolated(service))
     shared = [bucket for bucket in buckets if bucket not in users]
     await room.buckets.make(shared, owner=service.owner, owner_name=owner_name, service=service.name)
-    await room.buckets.share_made(shared, service.name, service.visibility, service.allowed_users)
+    await room.buckets.share_made(shared, service.name, service.owner, service.visibility, service.allowed_users)
     for bucket, user in users.items():
         await room.buckets.make(
             [bucket],
@@ -131,15 +147,16 @@ async def _prepare_folders(room: Room, service: Service) -> None:
                 break
 
 
-async def update(
-    room: Room, caller: Caller, definition: Service, authorization: str = ""
-) -> tuple[Record, list[replicas.Failure]]:
+async def update(room: Room, caller: Caller, definition: Service, authorization: str = "") -> Written:
     """The new definition in place of the old; blanks in secrets mean "as it was"; token, owner and namespace stay.
-    Members follow as far as they can be reached; those that could not are returned and repaired later."""
+    Members follow as far as they can be reached; those that could not are told later."""
+    notes: tuple[str, ...] = ()
     async with room.changing(definition.name):
         old = reading.owned(room, caller, definition.name)
-        definition = await cluster_stores.completed(room, definition, authorization)
-        service = validation.normalise(definition, room.rules())
+        completed = await cluster_stores.completed(room, definition, authorization)
+        told = calling_out.added(definition, completed) | calling_out.as_before(old.service, completed)
+        service = await calling_out.normalised(room, completed, told)
+        _check_origin(room, service)
         if service.volume != old.service.volume:
             raise BadService("the volume of a service cannot change", hint="delete the service and create it again")
         before = old.service
@@ -151,31 +168,36 @@ async def update(
             vo=before.vo,
             bucket_list=_user_buckets(service),
         )
+        room.disk.check(service)
+        exposed_share.check(room, service)
+        room.allotment.check_size(service, room.records.all())
         labels = _labels(service, before.owner, before.labels.get("owner_name", ""))
         service = msgspec.structs.replace(service, labels=labels)
         buckets = _own_buckets(room, service)
-        for bucket in buckets:
+        for bucket in _named_here(room, service):
             room.buckets.check_usable(caller, bucket)
         kept = room.records.secrets(service.name)
         public, secrets = take_out(service, former_secrets.meant(service, kept))
         secrets = former_secrets.remember(before, public, kept, secrets)
         if replicas.expands(public):
-            secrets, _ = await replicas.prepare(room, public, secrets, authorization, probe=False)
+            prepared = await replicas.prepare(room, public, secrets, authorization, before=before)
+            secrets, notes = prepared.secrets, prepared.notes
         missing = tuple(bucket for bucket in buckets if not room.buckets.exists(bucket))
         made = tuple(dict.fromkeys((*old.made_buckets, *missing)))
         new_folders = [folder for folder in input_folders(service) if folder not in input_folders(before)]
         async with AsyncExitStack() as undo:
-            undo.push_async_callback(room.buckets.remove_made, missing, service.name)
+            undo.push_async_callback(room.buckets.remove_made, missing, service.name, service.owner)
             await _make_buckets(room, service, buckets, caller.name)
             if new_folders:
                 await _prepare_folders(room, service)
             fresh = replace(old, service=public, made_buckets=made, updated=room.clock.now())
-            record = await room.records.replace(fresh, secrets, old.version)
+            async with exposed_share.within_quota(room, public):
+                record = await room.records.replace(fresh, secrets, old.version)
             undo.pop_all()
         if room.webhook is not None and new_folders:
-            await room.webhook.register(service.name, service.token, input_folders(service))
+            await room.webhook.register(service.name, input_folders(service))
     await start_hosts(room, record)
-    return record, await replicas.spread(room, record, authorization)
+    return Written(record, notes, tuple(await replicas.spread(room, record, authorization)))
 
 
 async def delete(
@@ -212,7 +234,7 @@ async def _finish_delete(room: Room, record: Record) -> None:
     # a bucket that another service uses by now stays, and so does everything this service did not make
     used = {bucket for other in room.records.all() if other.service.name != service.name
             for bucket in _own_buckets(room, other.service)}  # fmt: skip
-    await room.buckets.remove_made([b for b in record.made_buckets if b not in used], service.name)
+    await room.buckets.remove_made([b for b in record.made_buckets if b not in used], service.name, service.owner)
     if service.volume is not None:
         await room.volumes.release(service.namespace, service.volume.name, service.name)
     await room.uploads.forget_service(service.name)
@@ -222,10 +244,13 @@ async def _finish_delete(room: Room, record: Record) -> None:
 async def recover(room: Room) -> None:
     """Takes back creates and finishes deletes that a crash, or a store that was away, cut short."""
     for record in room.records.all():
+        name = record.service.name
         try:
-            await _finish(room, record.service.name)
-        except HansaError as error:
-            _log.warning("not finished yet", service=record.service.name, phase=record.phase, error=error.message)
+            await _finish(room, name)
+        except Exception as error:  # the others are finished all the same
+            room.complaints.tell("not finished yet", f"rest of {name}", error, service=name, phase=record.phase)
+        else:
+            room.complaints.passed(f"rest of {name}")
 
 
 async def _finish(room: Room, name: str) -> None:
@@ -264,9 +289,12 @@ async def set_running(room: Room, caller: Caller, name: str, *, running: bool) -
         record = reading.owned(room, caller, name)
         if not record.service.exposed:
             raise BadService(f"service {name} is not exposed", hint="only services with expose.api_port start and stop")
-        record = await room.records.replace(
-            replace(record, stopped=not running), room.records.secrets(name), record.version
-        )
+        wanted = replace(record, stopped=not running)
+        if not running:
+            record = await room.records.replace(wanted, room.records.secrets(name), record.version)
+        else:
+            async with exposed_share.within_quota(room, record.service):
+                record = await room.records.replace(wanted, room.records.secrets(name), record.version)
     await start_hosts(room, record)
     return record
 
@@ -274,7 +302,7 @@ async def set_running(room: Room, caller: Caller, name: str, *, running: bool) -
 def input_folders(service: Service) -> list[tuple[str, str]]:
     """(bucket, folder) pairs whose uploads start jobs, with the copies that USER isolation makes. A worker's data
     lives at its origin, which hands it jobs: its folders here mean nothing."""
-    if service.is_worker:
+    if service.is_replica:
         return []
     folders = [split_path(io.path) for io in service.input if provider_of(io)[0] == "minio"]
     if service.isolated_by_user:
@@ -282,17 +310,28 @@ def input_folders(service: Service) -> list[tuple[str, str]]:
     return folders
 
 
-def buckets_of(service: Service) -> frozenset[str]:
-    """Every bucket a service reads or writes in its default store."""
-    paths = (*service.input, *service.output, *([service.mount] if service.mount.path else []))
-    named = {split_path(io.path)[0] for io in paths if provider_of(io) == ("minio", "default")}
-    return frozenset(named | set(service.bucket_list))
+def _check_origin(room: Room, service: Service) -> None:
+    """Only clusters that the operator knows may have made a replica, this one too. What it may do is no more than its
+    owner may: the marks give no right."""
+    if not service.is_replica:
+        return
+    origin = service.annotations.get(ORIGIN_CLUSTER, "")
+    named = service.clusters.get(origin)
+    if not origin:
+        raise BadService(
+            f"the annotations {', '.join(RESERVED)} are reserved for replicas, which clusters make of each other's",
+            hint="leave them out",
+        )
+    room.peers.find(origin, named.endpoint if named else "")
 
 
 def _own_buckets(room: Room, service: Service) -> tuple[str, ...]:
+    """The buckets in our own store that a service brings: the data of a replica lives where its origin put it."""
+    return () if service.is_replica else _named_here(room, service)
+
+
+def _named_here(room: Room, service: Service) -> tuple[str, ...]:
     """The buckets in our own store that a service reads or writes."""
-    if service.is_worker:
-        return ()  # its data lives at the origin
     ours = room.rules().default_provider.get("endpoint")
     paths = []
     for io in (*service.input, *service.output, *([service.mount] if service.mount.path else [])):
@@ -330,7 +369,7 @@ def _safe(user: str) -> str:
 
 
 def _token(definition: Service) -> str:
-    """A worker shares its coordinator's token; everybody else gets a fresh one."""
+    """A worker's comes from its coordinator; everybody else gets a fresh one."""
     return _given_token(definition) or randomness.token_hex(32)
 
 

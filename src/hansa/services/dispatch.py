@@ -41,7 +41,6 @@ class Dispatcher:
         host: JobHost,
         admission: Admission,
         order_for: Callable[[Job], RunOrder | None],
-        within_quota: Callable[[str, Needs, Needs], bool],
         clock: Clock,
         most_attempts: int,
         on_change: Callable[[Job, Outcome | None], None] = lambda job, outcome: None,
@@ -49,12 +48,12 @@ class Dispatcher:
         on_stuck: Callable[[], None] = lambda: None,
         permitted: Callable[[Waiting], bool] = lambda waiting: True,
         on_turned_away: Callable[[str], None] = lambda name: None,
+        disk_of: Callable[[str], int] = lambda service: 0,
     ) -> None:
         self._jobs = jobs
         self._host = host
         self._admission = admission
         self._order_for = order_for
-        self._within_quota = within_quota
         self._clock = clock
         self._most_attempts = most_attempts
         self._on_change = on_change
@@ -62,6 +61,7 @@ class Dispatcher:
         self._on_stuck = on_stuck
         self._permitted = permitted
         self._on_turned_away = on_turned_away
+        self._disk_of = disk_of
         self.turned_away: set[str] = set()  # what our engine had no room for: members are asked before it is again
         self._queue = Queue()
         self._hopeless: list[Waiting] = []  # too large for this cluster; they need not wait to hear it
@@ -69,7 +69,6 @@ class Dispatcher:
         self._interrupted = False
         self._wake = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._held: dict[str, Waiting] = {}  # what each running job holds, by name
         self._again: dict[str, Waiting] = {}  # turned away, and to wait again as soon as their task is over
         self._ending: dict[str, Ended] = {}
         admission.on_release(self._wake.set)
@@ -82,9 +81,19 @@ class Dispatcher:
     def running(self) -> int:
         return len(self._running)
 
-    def never_fits(self, cpu: int, memory: int) -> str:
+    def never_fits(self, needs: Needs) -> str:
         """Why something of this size can never run here, or ""."""
-        return self._admission.ledger.could_ever_hold(Needs(cpu, memory))
+        return self._admission.ledger.could_ever_hold(needs)
+
+    def beyond_quota(self, needs: Needs) -> str:
+        """Why something of this size is more than its owner may ever have, or ""."""
+        return self._admission.shares.never(needs)
+
+    def _needs(self, waiting: Waiting) -> Needs:
+        return Needs(waiting.cpu, waiting.memory, self._disk_of(waiting.service), waiting.owner)
+
+    def _never(self, waiting: Waiting) -> str:
+        return self._admission.ledger.could_ever_hold(self._needs(waiting))
 
     def why_waiting(self, name: str) -> str:
         """Why a job has not begun yet, in words; "" if it does not wait here."""
@@ -93,17 +102,20 @@ class Dispatcher:
             return ""
         if self._queue.is_paused(name):
             return "it is being offered to the members of its federation"
-        if never := self.never_fits(waiting.cpu, waiting.memory):
+        if never := self._never(waiting):
             return f"it can never run here, and waits for a member to take it: {never}"
         if not self._permitted(waiting):
             return "the members of its federation are asked first"
-        if not self._is_within_quota(waiting):
-            return "the other jobs of its owner use up their quota of cpu or memory"
+        if over := self._admission.over_share(self._needs(waiting)):
+            return over
         before = self._queue.ahead(name)
         line = f"; {before} {'job waits' if before == 1 else 'jobs wait'} before it" if before else ""
-        if self.fits_now(waiting.cpu, waiting.memory):
+        needs, free = self._needs(waiting), self._admission.ledger.free
+        if needs.fits_into(free):
             return f"it waits for its turn{line}"
-        free = self._admission.ledger.free
+        if needs.disk > free.disk:
+            asked, there = quantities.show_size(needs.disk), quantities.show_size(max(0, free.disk))
+            return f"it waits for room: it needs {asked} of disk, {there} are free{line}"
         return (
             f"it waits for room: it needs {waiting.cpu}m cpu and {quantities.show_size(waiting.memory)} of memory, "
             f"{max(0, free.cpu)}m and {quantities.show_size(max(0, free.memory))} are free{line}"
@@ -137,14 +149,9 @@ class Dispatcher:
     def is_held_back(self, name: str) -> bool:
         return self._queue.is_paused(name)
 
-    def fits_now(self, cpu: int, memory: int) -> bool:
-        free = self._admission.ledger.free
-        return cpu <= free.cpu and memory <= free.memory
-
-    def used_by(self, owner: str) -> Needs:
-        """What an owner's running jobs hold together."""
-        mine = [held for held in self._held.values() if held.owner == owner]
-        return Needs(sum(one.cpu for one in mine), sum(one.memory for one in mine))
+    def fits_now(self, needs: Needs) -> bool:
+        """Into what is free here, and into what is left for its owner."""
+        return needs.fits_into(self._admission.ledger.free) and not self._admission.over_share(needs)
 
     async def recover(self) -> None:
         """After a start: what ran when we died waits again, in its old place."""
@@ -159,11 +166,12 @@ class Dispatcher:
 
     def offer(self, waiting: Waiting) -> None:
         """A job that was just accepted."""
-        too_large = bool(self.never_fits(waiting.cpu, waiting.memory))
+        too_large = bool(self._never(waiting))
         if too_large and not self._delegable(waiting.service):
             self._hopeless.append(waiting)
         else:
-            self._queue.add(waiting, elsewhere=too_large)  # a member may have the room this cluster never has
+            beyond = bool(self.beyond_quota(self._needs(waiting)))
+            self._queue.add(waiting, elsewhere=too_large, beyond=beyond)  # a member may have the room we never have
         self._wake.set()
 
     def look_again(self) -> None:
@@ -176,7 +184,8 @@ class Dispatcher:
         self._wake.set()
 
     def resized(self) -> None:
-        """The cluster is larger or smaller now: all that wait take their places anew, in their order."""
+        """The cluster is larger or smaller now, or somebody's quota is: all that wait take their places anew, in their
+        order."""
         for waiting in self._queue.everything():
             self._queue.remove(waiting.name)
             self.offer(waiting)
@@ -207,12 +216,13 @@ class Dispatcher:
         for waiting in self._queue.only_elsewhere():
             if not self._delegable(waiting.service) and self._queue.remove(waiting.name):
                 self._hopeless.append(waiting)  # its service has no members any more
-        return self._hopeless.pop() if self._hopeless else self._queue.take(self._may_start, self._hold)
+        if self._hopeless:
+            return self._hopeless.pop()
+        return self._queue.take(self._may_start, self._hold, lambda one: self._admission.comes_free(self._needs(one)))
 
     def _let_go(self, name: str, _task: asyncio.Task[None]) -> None:
         """Here and not in the task: one that is cancelled before its first step never runs a line of its own."""
         self._running.pop(name, None)
-        self._held.pop(name, None)
         self._admission.release(name)
         again = self._again.pop(name, None)
         if again is not None:
@@ -220,21 +230,15 @@ class Dispatcher:
             self.offer(again)
 
     def _may_start(self, waiting: Waiting) -> bool:
-        return self._permitted(waiting) and self._is_within_quota(waiting)
-
-    def _is_within_quota(self, waiting: Waiting) -> bool:
-        return self._within_quota(waiting.owner, self.used_by(waiting.owner), Needs(waiting.cpu, waiting.memory))
+        return self._permitted(waiting) and not self._admission.lacks_share(self._needs(waiting))
 
     def _hold(self, waiting: Waiting) -> bool:
-        if not self._admission.try_hold(waiting.name, Needs(waiting.cpu, waiting.memory)):
-            return False
-        self._held[waiting.name] = waiting
-        return True
+        return self._admission.try_hold(waiting.name, self._needs(waiting))
 
     async def _run(self, waiting: Waiting) -> None:
         name = waiting.name
         try:
-            never = self.never_fits(waiting.cpu, waiting.memory)
+            never = self._never(waiting)
             if never:
                 await self._write_end(name, Outcome(False, None, f"it can never run here: {never}"))
                 return
@@ -279,10 +283,10 @@ class Dispatcher:
                 await self._wait_for_database(error)
 
     async def _outcome(self, job: Job) -> Outcome:
-        order = self._order_for(job)
-        if order is None:
-            return Outcome(False, None, "its service is gone")
         try:
+            order = self._order_for(job)
+            if order is None:
+                return Outcome(False, None, "its service is gone")
             return await self._host.run(replace(order, explain=functools.partial(self._explain, job.name)))
         except NoRoom:
             raise
@@ -318,6 +322,7 @@ class Dispatcher:
         for name in names:
             if self._queue.remove(name):
                 self._admission.withdraw(name)
+                self._wake.set()  # it may have been in the way of others
                 await self._end_waiting(name, reason)
             elif (task := self._running.get(name)) is not None:
                 self._ending[name] = Ended(reason)

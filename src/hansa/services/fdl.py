@@ -59,13 +59,6 @@ class Fdl:
 
 def parse(text: str, read_script: ReadScript) -> Fdl:
     """Every service of the file, in its order. Raises `BadFdl` with the place and a hint."""
-    try:
-        return _parse(text, read_script)
-    except RecursionError:
-        raise BadFdl("the file is nested without end", hint="look for an alias (*) inside its own anchor (&)") from None
-
-
-def _parse(text: str, read_script: ReadScript) -> Fdl:
     document = _load(text)
     warnings: list[str] = []
     for name in document:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import yaml
 
-from hansa.kernel import errors
+from hansa.kernel import bounded_yaml, errors
 
 Warn = Callable[[str], None]
 Fit = Callable[[Any, str, Warn], Any]
@@ -38,7 +38,7 @@ class Plain(str):
         return plain
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(bounded_yaml.BoundedLoader):
     """YAML 1.2's core scalars with their text kept.
 
     PyYAML's own 1.1 rules turn `no` into False, `12:30` into 750 and dates into objects that JSON cannot
@@ -72,8 +72,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _construct(float))
 
 
 def load(text: str) -> Any:
-    """The document with every unquoted scalar as `Plain`. Raises `yaml.YAMLError`, or RecursionError when the
-    document is nested without end."""
+    """The document with every unquoted scalar as `Plain`. Raises `yaml.YAMLError`."""
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer scalars
 
 

@@ -13,7 +13,7 @@ _AT_ONCE = 500
 
 
 def _scope(caller: Caller) -> str | None:
-    """Whose jobs are shown: everybody's to the admin, one's own to a user."""
+    """Whose jobs are shown: everybody's to the admin; to a user their own, and those of their uploads."""
     return None if caller.is_admin else caller.uid
 
 
@@ -27,7 +27,7 @@ async def find(room: Room, caller: Caller, service: str, name: str) -> Job:
     names.job(name)
     job = await room.jobs.get(name)
     scope = _scope(caller)
-    if job is None or job.service != service or (scope is not None and job.owner != scope):
+    if job is None or job.service != service or (scope is not None and not job.shown_to(scope)):
         raise JobNotFound(f"service {service} has no job {name}", hint=f"`hansa job ls {service}` lists them")
     return job
 

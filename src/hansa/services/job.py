@@ -24,7 +24,7 @@ ENDED = frozenset({Status.SUCCEEDED, Status.FAILED})
 class Job:
     name: str
     service: str
-    owner: str  # the uid of who submitted it; "cluster_admin" for the admin and for service tokens of theirs
+    owner: str  # the uid of who submitted it, and of the service's owner for an upload: whose rights and quota it has
     status: Status
     created: float
     cpu: int  # millicores it is admitted with
@@ -37,10 +37,14 @@ class Job:
     exit_code: int | None = None
     reason: str = ""  # why it waits or how it ended, in words
     cpu_seconds: float = 0.0
+    viewer: str = ""  # the uid of who may see it besides its owner: the uploader of its input
 
     @property
     def ended(self) -> bool:
         return self.status in ENDED
+
+    def shown_to(self, uid: str) -> bool:
+        return uid in (self.owner, self.viewer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import msgspec
 
 from hansa.identity import Caller
 from hansa.kernel import errors
-from hansa.services import reading, replicas, validation
+from hansa.services import bounds, calling_out, reading, replicas, validation
 from hansa.services.errors import BadService
 from hansa.services.peers import PeerRefused
 from hansa.services.ports import Record
@@ -75,6 +75,7 @@ class Changed:
     topology: str
     members: tuple[Member, ...]
     failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()  # what the owner should know of what members are given
 
 
 async def change(
@@ -90,6 +91,7 @@ async def change(
         record = reading.owned(room, caller, name)
         before = record.service.federation.members if record.service.federation else ()
         changed = _changed(room, record.service, request, verb)
+        await calling_out.check(room, changed, calling_out.as_before(record.service, changed))
         after = changed.federation
         assert after is not None
         removal = replicas.Removal()
@@ -97,10 +99,11 @@ async def change(
             kept = {identity(member) for member in after.members}
             gone = [member for member in before if identity(member) not in kept]
             removal = await replicas.plan_removal(room, record, gone, authorization)
+        notes = await replicas.risks(room, changed, room.records.secrets(name))
         record = await _save(room, record, changed)
     failures = await replicas.spread(room, record, authorization)
     failures += await replicas.remove_workers(room, removal)
-    return Changed(after.topology, after.members, tuple(failures))
+    return Changed(after.topology, after.members, tuple(failures), notes)
 
 
 def _below(service: Service, request: MembersRequest, verb: Verb) -> MembersRequest:
@@ -139,13 +142,14 @@ def _changed(room: Room, service: Service, request: MembersRequest, verb: Verb) 
         clusters={**service.clusters, **request.clusters},
         storage_providers=providers,
     )
+    bounds.check(changed)
     replicas.check(changed)
     return changed
 
 
 async def _save(room: Room, record: Record, changed: Service) -> Record:
     public, secrets = take_out(changed, room.records.secrets(changed.name))
-    secrets = replicas.with_group_key(public, secrets)
+    secrets = replicas.with_group_key(public, secrets, record.service)
     fresh = replace(record, service=public, updated=room.clock.now())
     return await room.records.replace(fresh, secrets, record.version)
 

@@ -47,6 +47,8 @@ class Address:
     cluster_id: str
     endpoint: str
     verify: bool = True
+    kind: str = ""  # "hansa" or "oscar" if the settings or the hub say so; its own word does not count then
+    shares_store: bool = False  # by the settings alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Credentials:
     """What is shown to a peer: the value of an Authorization header."""
 
     authorization: str = field(repr=False)
+    replica: str = ""  # the one service at the peer for which these are good; "" for what says who somebody is
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +129,14 @@ class Peer(Protocol):
         version."""
         ...
 
+    def doubt(self) -> None:
+        """What it said of itself is not believed: it is asked again before the next call."""
+        ...
+
     async def read(self, service: str, credentials: Credentials, *, settled: bool = False) -> dict[str, Any] | None:
         """The definition as the peer answers it; None if it has none of that name. `settled`: once no change of it is
-        under way there, as far as the peer understands that."""
+        under way there, as far as the peer understands that. Its annotations, if it has any, are texts; all else may
+        have any shape."""
         ...
 
     async def create(self, service: Service, credentials: Credentials) -> None: ...
@@ -181,7 +189,16 @@ class Peer(Protocol):
         """False only when the origin itself says that another run has the right, or had it."""
         ...
 
-    async def origin_storage(self, job: str, permit: str) -> tuple[StoreAddress, Keys]: ...
+    async def origin_storage(self, job: str, permit: str) -> dict[str, str]:
+        """The store of a job's data as a provider, with keys for it. A store that lends none tells what the job may
+        touch there (`reach`), for a peer that has the same store."""
+        ...
+
+    async def adopt(self, service: str, member: str, job: str, event: bytes, key: str, permit: str) -> dict[str, str]:
+        """At the coordinator of a replica with this key: the store of the data of a job that was submitted to the
+        replica, as `origin_storage` tells it. The coordinator asks about the job with this permit."""
+        ...
+
     async def fresh_token(self, service: str, group_key: str) -> tuple[str, float]:
         """An access token of the service's owner from the group's coordinator, and when it expires."""
         ...

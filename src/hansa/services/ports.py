@@ -6,12 +6,13 @@ the hosts only; each is small enough to be written in a day and has a contract s
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from hansa.resources import Invocation
 from hansa.services.job import Job, Outcome, Status
 from hansa.services.service import Service
+from hansa.storage import NOTHING, Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +96,16 @@ class Jobs(Protocol):
         """Running → Pending, for it has not begun; False if it is anything else."""
         ...
 
-    async def again(self, name: str, reasons: Sequence[str]) -> bool:
-        """Failed for one of these reasons → Pending; False if it is anything else."""
+    async def again(self, name: str, reasons: Sequence[str], event: bytes | None = None) -> bool:
+        """Failed for one of these reasons → Pending; False if it is anything else. `event` is its body, if it came."""
         ...
 
     async def waiting(self) -> list[Waiting]:
         """All pending jobs in order of acceptance."""
+        ...
+
+    async def open_sizes(self) -> Mapping[str, tuple[str, int]]:
+        """Owner and size of the body of every job that has not ended, by name."""
         ...
 
     async def explain(self, name: str, reason: str) -> None:
@@ -116,6 +121,10 @@ class Jobs(Protocol):
     async def remove(self, names: Sequence[str]) -> None: ...
     async def names(self, service: str, owner: str | None, statuses: frozenset[Status]) -> list[str]: ...
     async def expired(self, before: float, most: int) -> list[str]: ...
+    async def ended(self) -> list[tuple[str, str, float]]:
+        """All that ended and are kept, with their owners and when."""
+        ...
+
     async def counts(self) -> Mapping[Status, int]: ...
     async def note(self, invocations: Sequence[Invocation]) -> None: ...
     async def invocations(self, most: int) -> list[Invocation]:
@@ -133,6 +142,10 @@ class VolumeMount:
     target: str  # where the script sees it
     gid: int  # whoever runs with this group may write
     one_node: bool = False  # whoever uses it has to run where the others do
+    size: int = 0  # bytes it may hold; 0 if others see to that
+
+
+HOME = "minio.default"  # the store of a service's data, as its definition names it
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +160,40 @@ class RunOrder:
     cpu: int
     memory: int
     seconds: float
+    moving: float = 86_400.0  # seconds in which its files have to come, and as many in which they have to go
+    disk: int = 0  # bytes it may write, volumes left aside; 0 is no limit
     mounts: tuple[VolumeMount, ...] = ()
+    reach: Reach = NOTHING  # what it may touch in the cluster's own store
+    still: Callable[[], None] | None = field(default=None, compare=False)
+    """Raises `Forbidden` once the people behind the run may not touch all of `reach` any more; asked before outputs go
+    out, which may be long after the run began."""
+    lent: frozenset[str] = frozenset()  # providers whose keys were made for this run
+    vouched: frozenset[str] = frozenset()  # providers whose address came from a trusted cluster, not from a tenant
     may_publish: Callable[[], Awaitable[bool]] | None = None  # asked before outputs are stored; False: throw them away
     explain: Callable[[str], Awaitable[None]] | None = None  # hears why it has not begun, if it has to wait
+    newest: Callable[[], Mapping[str, str]] | None = None  # if its data is elsewhere: that store, with the keys of now
     movable: bool = False  # another cluster may run it: an engine that has no room for it says so (`NoRoom`)
+    submitter: str = ""  # who asked for it; "" for what the service's owner wants to stand ready
+
+    @property
+    def payer(self) -> str:
+        """Whose quota it counts against."""
+        return self.submitter or self.service.owner
+
+
+def same_definition(one: RunOrder, other: RunOrder) -> bool:
+    """Are both runs of the same service as it was defined? Name, event, times, reach and who asks differ from call to
+    call."""
+    alike = replace(one, name=other.name, event=other.event, seconds=other.seconds, moving=other.moving)
+    return replace(alike, reach=other.reach, submitter=other.submitter) == other
+
+
+def up_to_date(order: RunOrder) -> RunOrder:
+    """With the keys of now: a job that was given to us once more while it ran got others, and its first ones ended."""
+    store = order.newest() if order.newest is not None else {}
+    if not store.get("access_key") or store == order.providers.get(HOME):
+        return order
+    return replace(order, providers={**order.providers, HOME: dict(store)})
 
 
 class JobHost(Protocol):
@@ -158,8 +201,8 @@ class JobHost(Protocol):
 
     async def run(self, order: RunOrder) -> Outcome:
         """Until its end. Harmless to call again for the same name: a script that finished is not run twice.
-        Cancelling it ends the whole process tree. Raises `NoRoom` for one that is movable, has not begun and cannot be
-        placed; nothing of it is left then."""
+        Files are moved with the keys that the order has `up_to_date`. Cancelling it ends the whole process tree.
+        Raises `NoRoom` for one that is movable, has not begun and cannot be placed; nothing of it is left then."""
         ...
 
     async def discard(self, name: str) -> None:
@@ -168,8 +211,12 @@ class JobHost(Protocol):
 
 
 class JobLogs(Protocol):
-    async def keep(self, name: str, text: str) -> None:
-        """The log of a job that ran elsewhere, with timestamps."""
+    async def keep(self, name: str, text: str, *, owner: str) -> None:
+        """The log of a job of this owner that ran elsewhere, with timestamps."""
+        ...
+
+    async def recall(self, ended: Sequence[tuple[str, str, float]]) -> None:
+        """Jobs that ended before we began, with their owners and when: their logs count, if they have any here."""
         ...
 
     async def read(self, name: str, *, timestamps: bool) -> str | None: ...

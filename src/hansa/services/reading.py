@@ -24,6 +24,14 @@ def get(room: Room, caller: Caller, name: str) -> Record:
     return record
 
 
+def exposed(room: Room, name: str) -> Record:
+    """The service, if its own process can be visited here; who may is asked elsewhere."""
+    record = room.records.get(name)
+    if record is None or record.phase != "ready" or not record.service.exposed:
+        raise ServiceNotFound(f"there is no exposed service {name[:60]!r}")
+    return record
+
+
 async def settled(room: Room, name: str) -> None:
     """Returns when nobody is changing this service."""
     names.service(name)

@@ -1,26 +1,36 @@
 """Everything the actions of this room work with, gathered once by `bootstrap`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from hansa.kernel.clock import Clock
+from hansa.kernel.egress import Pair
+from hansa.resources import NO_SHARE, Share
+from hansa.services import backlog as backlogs
+from hansa.services.allotment import Allotment
+from hansa.services.backlog import Backlog
+from hansa.services.complaints import Complaints
 from hansa.services.delegation.ledger import Delegations, Receipts
 from hansa.services.delegation.probing import Prober
 from hansa.services.dispatch import Dispatcher
 from hansa.services.operation import Operations
 from hansa.services.peers import Credentials, Peers
-from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, Services, SyncHost
+from hansa.services.ports import ExposedHost, JobHost, JobLogs, Jobs, RunOrder, Services, SyncHost
+from hansa.services.run_disk import RunDisk
 from hansa.services.service import Service
 from hansa.services.sightings import Sightings
 from hansa.services.validation import Rules
-from hansa.storage import Buckets, Keys, ObjectStore, People, Volumes
+from hansa.storage import Buckets, ObjectStore, People, Volumes
 
 if TYPE_CHECKING:
     from hansa.services.credentials import Standing
     from hansa.services.delegation.spilling import Spilled
+    from hansa.services.replicas.keys import MemberKeys
+
+_SHARE = backlogs.Share(10_000, 256 * 2**20)
 
 
 class Keyring(Protocol):
@@ -54,6 +64,27 @@ class Keyring(Protocol):
         ...
 
 
+class AwayKeys(Protocol):
+    """Keys to our store for jobs that other clusters run for us."""
+
+    async def lend(self, name: str, order: RunOrder) -> Mapping[str, str]:
+        """The store, as other clusters reach it, with keys for what this order may touch."""
+        ...
+
+    async def end(self, name: str) -> None:
+        """At once, or as soon as the store can be reached; never raises."""
+        ...
+
+
+class KeyHolders(Protocol):
+    """The clusters that took keys of their own for replicas: none of them is ever taken for an OSCAR."""
+
+    def known(self, cluster_id: str) -> bool: ...
+    async def add(self, cluster_id: str) -> None:
+        """Durable when it returns."""
+        ...
+
+
 class Ledger(Protocol):
     """Which object versions already became jobs."""
 
@@ -73,7 +104,13 @@ class Limits:
     queue_limit: int
     keep: float
     page_size: int
+    share: backlogs.Share = _SHARE
     hop_limit: int = 4
+    call_timeout: float = 20.0
+    wait_at_members: float = 86_400.0  # seconds in which a member has to begin a job of ours
+    oscar_members: bool = True  # may there be members that have to be shown their owner's access token?
+    oscar_refresh_tokens: bool = True  # may those of a mesh be given its refresh token?
+    restore_replicas: bool = True  # may a replica that its member does not know any more be made anew by itself?
     keep_receipts: float = 30 * 86_400.0
     keep_audit: float = 400 * 86_400.0
 
@@ -101,24 +138,36 @@ class Room:
     exposed_host: ExposedHost
     rules: Callable[[], Rules]
     limits: Limits
+    disk: RunDisk = field(default_factory=RunDisk)
+    share_of: Callable[[str], Share] = lambda owner: NO_SHARE  # what all that runs for an owner may hold together
+    allotment: Allotment = field(default_factory=Allotment)
     clock: Clock
     services_namespace: str
     dispatcher: Dispatcher
     groups: tuple[str, ...] = ()  # those the cluster serves; a user's first one is their services' `vo`
     cluster_id: str
     own_endpoint: str  # how other clusters reach this manager
+    home_mark: str = ""  # whose people have plain subjects here, as other clusters are told; "" if nobody has
     peers: Peers
     keyring: Keyring
+    member_keys: "MemberKeys"
+    key_holders: "KeyHolders"
     operations: Operations
     sightings: Sightings
     delegations: Delegations
     receipts: Receipts
     prober: Prober
-    store_keys: Callable[[str, str], Awaitable[Keys]]  # of a service's job and its owner, for the cluster that runs it
-    check_store: Callable[[Mapping[str, str]], Awaitable[None]]  # raises if a foreign store cannot be reached
+    away_keys: "AwayKeys"
+    # raises if a foreign store cannot be reached; the addresses are those vouched for
+    check_store: Callable[[Mapping[str, str], Collection[Pair]], Awaitable[None]]
+    check_place: Callable[[str, Collection[Pair]], Awaitable[None]]  # raises if a URL leads where we do not call
     webhook: "Webhook | None" = None
+    backlog: Backlog = field(default_factory=Backlog)
+    uploads_waiting: dict[str, str] = field(default_factory=dict)  # why uploads of a service are not jobs yet
     duty: Duty = field(default_factory=Duty)
     spilled: dict[str, "Spilled"] = field(default_factory=dict)  # synchronous runs under way at members
+    borrowed: dict[str, str] = field(default_factory=dict)  # permits of synchronous runs here with data elsewhere
+    complaints: Complaints = field(default_factory=Complaints)
     being_undone: set[str] = field(default_factory=set)  # operations somebody takes back just now
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
@@ -137,5 +186,9 @@ class Room:
 class Webhook(Protocol):
     """For stores that call us back: where and for which folders."""
 
-    async def register(self, service: str, token: str, folders: Sequence[tuple[str, str]]) -> None: ...
+    def token(self, service: str) -> str:
+        """What the store shows when it calls about this service. Nobody else knows it."""
+        ...
+
+    async def register(self, service: str, folders: Sequence[tuple[str, str]]) -> None: ...
     async def unregister(self, service: str, buckets: frozenset[str]) -> None: ...

@@ -8,9 +8,12 @@ from typing import Any
 
 import msgspec
 
+from hansa.identity import access
+
 ORIGIN_CLUSTER = "oscar.grycap/origin-cluster"
 ORIGIN_SERVICE = "oscar.grycap/origin-service"
 FEDERATION_WORKER = "oscar.grycap/federation-worker"
+RESERVED = (ORIGIN_CLUSTER, ORIGIN_SERVICE, FEDERATION_WORKER)  # annotations that a coordinator gives its replicas
 ADMIN_OWNER = "cluster_admin"
 
 
@@ -141,8 +144,18 @@ class Service(Struct, frozen=True, kw_only=True):
         return self.annotations.get(FEDERATION_WORKER) == "true"
 
     @property
+    def is_replica(self) -> bool:
+        """It says that another cluster made it, in whatever role."""
+        return any(mark in self.annotations for mark in RESERVED)
+
+    @property
     def exposed(self) -> bool:
         return self.expose.port != 0
+
+    def asks_nobody(self, *, private_too: bool = False) -> bool:
+        """Whether everybody may visit its process: a public one that does not ask for credentials. `private_too` is
+        OSCAR's rule, which does not look at the visibility."""
+        return not self.expose.set_auth and (private_too or self.visibility == access.PUBLIC)
 
     @property
     def isolated_by_user(self) -> bool:

@@ -10,14 +10,13 @@ from dataclasses import replace
 from hansa.identity import Caller, access
 from hansa.kernel import names
 from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
-from hansa.resources import Invocation
+from hansa.resources import Invocation, Needs
 from hansa.services import creation, duty, events, orders, validation
-from hansa.services.delegation import Parcel, Receipt, data_stores, receiving
-from hansa.services.errors import QueueFull, RunFailed, ServiceNotFound
+from hansa.services.delegation import Parcel, Receipt, adopting, data_stores, receiving
+from hansa.services.errors import ASK_FOR_MORE, BeyondQuota, QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
 from hansa.services.ports import Record, Reply, RunOrder, Waiting
 from hansa.services.room import Room
-from hansa.services.service import Service
 
 
 def invocable(room: Room, caller: Caller, name: str) -> Record:
@@ -47,39 +46,48 @@ async def submit(
     """Accepts a job and returns once it is durable. A `parcel` came with it if another cluster hands it over; with the
     caller's `authorization` a worker gets at the data of its federation."""
     record = invocable(room, caller, name)
-    receipt = None
-    if parcel is not None:
-        receipt = await receiving.receive(room, caller, record, parcel, room.limits.hop_limit)
-    elif store := await _home_store(room, record.service, body, authorization):
-        job_name = job_name or new_name(name)
-        receipt = Receipt(job_name, room.cluster_id, room.own_endpoint, (), "", store, room.clock.now())
-    known = receipt or (room.receipts.get(job_name) if job_name else None)
-    elsewhere = known is not None and bool(known.store)  # its own keys decide what it may read there
-    if room.dispatcher.waiting >= room.limits.queue_limit:
-        raise QueueFull(
-            f"{room.dispatcher.waiting} jobs wait already",
-            hint="try again later, or raise jobs.queue_limit",
-            retry_after=10,
-        )
-    given = events.interpret(body)
-    if isinstance(given, events.ObjectInput) and given.provider == "default" and not elsewhere:
-        _check_input(room, caller, given)
-    job = _job(room, record, job_name or new_name(name), _submitter(room, caller, given), body)
-    if receipt is not None:
-        fresh = await _surely(room, room.receipts.accept(receipt, job, invocation))
-    elif room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):
-        fresh = await _surely(room, _accept_notified(room, job, given))
-    else:
-        fresh = await _surely(room, room.jobs.accept(job, invocation))
+    receiving.check_giver(caller, parcel)
+    job_name = job_name or new_name(name)
+    former = room.receipts.get(job_name)
+    with adopting.under_way(room, job_name):
+        job, fresh = await _accept(room, caller, record, body, job_name, invocation, parcel, authorization)
     if fresh:
         room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
-    elif job_name:
-        before = await room.jobs.get(job_name)
-        if before is not None and before.service != name:
-            raise Conflict(f"job {job_name} belongs to another service", hint="send another X-Delegated-Job-ID")
-        if before is not None and parcel is not None:
-            await receiving.take_up_again(room, before)
+        return job
+    before = await room.jobs.get(job_name)
+    if before is not None and before.service != name:
+        raise Conflict(f"job {job_name} belongs to another service", hint="send another X-Delegated-Job-ID")
+    if before is not None and parcel is not None:
+        await receiving.take_up_again(room, before, body, anew=former is None or former.permit != parcel.permit)
     return job
+
+
+async def _accept(
+    room: Room,
+    caller: Caller,
+    record: Record,
+    body: bytes,
+    job_name: str,
+    invocation: Invocation | None,
+    parcel: Parcel | None,
+    authorization: str,
+) -> tuple[Job, bool]:
+    """The job, durable, with the keys to its data where these are elsewhere; and whether it is a new one."""
+    given = events.meant(events.interpret(body), record.service)
+    if parcel is not None:
+        receipt: Receipt | None = await receiving.receive(room, record, parcel, body)
+    else:
+        receipt = await data_stores.receipt_of_worker(room, record.service, job_name, body, authorization)
+    known = receipt or room.receipts.get(job_name)
+    elsewhere = known is not None and bool(known.store)  # its own keys decide what it may read there
+    if isinstance(given, events.ObjectInput) and not elsewhere:
+        _check_input(room, caller, given)
+    job = _job(room, record, job_name, caller.uid, body, _uploader(room, caller, given))
+    if receipt is not None:
+        return job, await _surely(room, job, lambda: room.receipts.accept(receipt, job, invocation))
+    if room.webhook is not None and caller.kind == "service" and isinstance(given, events.ObjectInput):
+        return job, await _surely(room, job, lambda: _accept_notified(room, job, given))
+    return job, await _surely(room, job, lambda: room.jobs.accept(job, invocation))
 
 
 async def submit_upload(
@@ -93,11 +101,13 @@ async def submit_upload(
     size: int,
     content_type: str = "",
 ) -> Job | None:
-    """An upload the manager itself saw becomes a job, once for each object version."""
+    """An upload that the manager saw becomes a job, once for each object version. It is the job of the service's owner:
+    with their rights and quota, for they chose the bucket. Raises `QueueFull` if the upload has to wait in its bucket:
+    nothing is written down then, so that the next listing finds it again."""
     body = events.minio_event(bucket, key, size=size, etag=etag, at=float(modified), content_type=content_type)
-    owner = creation.user_of(record.service, bucket) or room.buckets.owner_of(bucket) or record.service.owner
-    job = _job(room, record, new_name(record.service.name), owner, body)
-    if not await _surely(room, room.jobs.accept_upload(job, bucket, key, etag, modified)):
+    service = record.service
+    job = _job(room, record, new_name(service.name), service.owner, body, creation.user_of(service, bucket))
+    if not await _surely(room, job, lambda: room.jobs.accept_upload(job, bucket, key, etag, modified)):
         return None
     room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
     return job
@@ -116,40 +126,57 @@ async def run(
     """A synchronous run: the answer is the script's output. With a `parcel` another cluster asks; otherwise `spill`
     may have a member answer when there is no room here."""
     record = invocable(room, caller, name)
+    receiving.check_giver(caller, parcel)
     if parcel is not None:
         duty.require_open(room)
-    given = events.interpret(body)
-    if parcel is not None:
-        store = await data_stores.of_parcel(room, record.service, parcel)
-    else:
-        store = await _home_store(room, record.service, body, authorization)
-    if isinstance(given, events.ObjectInput) and given.provider == "default" and not store:
-        _check_input(room, caller, given)
-    order = orders.make(room, record, f"run-{uuid.uuid4().hex}", body, seconds=room.limits.run_limit, store=store)
-    never = room.dispatcher.never_fits(order.cpu, order.memory)
-    if parcel is None and spill is not None and (never or not room.dispatcher.fits_now(order.cpu, order.memory)):
-        answered = await spill(record, order, caller.uid)
-        if answered is not None:
-            return answered
-    if never:
-        raise RunFailed(f"service {name} can never run here: {never}", hint="lower its cpu or memory")
-    return await room.sync_host.invoke(order)
+    given = events.meant(events.interpret(body), record.service)
+    run_name = f"run-{uuid.uuid4().hex}"
+    with adopting.under_way(room, run_name):
+        if parcel is not None:
+            store = await data_stores.of_parcel(room, record.service, parcel, body)
+        else:
+            store = (await data_stores.of_worker(room, record.service, run_name, body, authorization)).store
+        if isinstance(given, events.ObjectInput) and not store:
+            _check_input(room, caller, given)
+        seconds = room.limits.run_limit
+        order = orders.make(room, record, run_name, body, submitter=caller.uid, seconds=seconds, store=store)
+        needs = Needs(order.cpu, order.memory, order.disk, order.payer)
+        never, beyond = room.dispatcher.never_fits(needs), room.dispatcher.beyond_quota(needs)
+        if parcel is None and spill is not None and (never or not room.dispatcher.fits_now(needs)):
+            answered = await spill(record, order, caller.uid)
+            if answered is not None:
+                return answered
+        if never:
+            raise RunFailed(f"service {name} can never run here: {never}", hint="lower its cpu, memory or disk")
+        if beyond:
+            raise BeyondQuota(f"service {name} cannot run for you: {beyond}", hint=ASK_FOR_MORE)
+        return await room.sync_host.invoke(order)
 
 
-async def _home_store(room: Room, service: Service, body: bytes, authorization: str) -> dict[str, str]:
-    """What needs no files runs without the store, and when its origin is away."""
-    if not (service.output or service.mount.path or isinstance(events.interpret(body), events.ObjectInput)):
-        return {}
-    return await data_stores.of_worker(room, service, authorization)
+async def _surely(room: Room, job: Job, accept: Callable[[], Awaitable[bool]]) -> bool:
+    """Within the queue's limits. A job that was written down without our hearing of it must not wait for the next
+    restart."""
+    waiting = room.dispatcher.waiting + room.backlog.under_way
+    if waiting >= room.limits.queue_limit:
+        raise QueueFull(
+            f"{waiting} jobs wait already", hint="try again later, or raise jobs.queue_limit", retry_after=10
+        )
+    with room.backlog.entering(job.name, job.owner, len(job.event), room.limits.share):
+        try:
+            fresh = await accept()
+        except Temporary:
+            room.dispatcher.look_again()
+            raise
+    if not fresh:
+        await _uncount(room, job.name)
+    return fresh
 
 
-async def _surely(room: Room, accepting: Awaitable[bool]) -> bool:
-    """A job that was written down without our hearing of it must not wait for the next restart."""
-    try:
-        return await accepting
-    except Temporary:
-        room.dispatcher.look_again()
-        raise
+async def _uncount(room: Room, name: str) -> None:
+    """It was there before; only if it is open it counts."""
+    before = await room.jobs.get(name)
+    if before is None or before.ended:
+        room.backlog.leave(name)
 
 
 def _check_input(room: Room, caller: Caller, given: events.ObjectInput) -> None:
@@ -169,15 +196,16 @@ async def _accept_notified(room: Room, job: Job, given: events.ObjectInput) -> b
     return await room.jobs.accept_upload(job, given.bucket, given.key, found.etag, int(found.modified))
 
 
-def _submitter(room: Room, caller: Caller, given: events.ObjectInput | events.BytesInput) -> str:
-    """Whose job it is: the caller's; for the store's own events the uploader's, where the store tells."""
-    if caller.kind == "service" and isinstance(given, events.ObjectInput) and given.principal:
+def _uploader(room: Room, caller: Caller, given: events.ObjectInput | events.BytesInput) -> str:
+    """Who sees the job besides its owner. Only our own store is believed when it names an uploader: anybody else who
+    has the service's token could name anybody."""
+    if caller.from_store and isinstance(given, events.ObjectInput) and given.principal:
         uploader = room.people.by_key(given.principal)
-        return uploader.uid if uploader else caller.uid
-    return caller.uid
+        return uploader.uid if uploader else ""
+    return ""
 
 
-def _job(room: Room, record: Record, name: str, owner: str, body: bytes) -> Job:
+def _job(room: Room, record: Record, name: str, owner: str, body: bytes, viewer: str = "") -> Job:
     cpu, memory = validation.needs(record.service)
     return Job(
         name=name,
@@ -188,6 +216,7 @@ def _job(room: Room, record: Record, name: str, owner: str, body: bytes) -> Job:
         cpu=cpu,
         memory=memory,
         event=body,
+        viewer=viewer,
     )
 
 

@@ -5,12 +5,14 @@ listing of the folders (slow, but complete). Both end in one ledger that lets ea
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Callable
 
 import structlog
 
 from hansa.kernel.errors import HansaError, NotFound
 from hansa.services import creation, submission
+from hansa.services.errors import QueueFull
 from hansa.services.ports import Record
 from hansa.services.room import Room
 from hansa.storage import StoreNews, Upload, UploadSource
@@ -23,11 +25,24 @@ _RETRY = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class UploadWatch:
-    def __init__(self, room: Room, source: UploadSource | None, every: float) -> None:
+    def __init__(
+        self,
+        room: Room,
+        source: UploadSource | None,
+        every: float,
+        on_news: Callable[[StoreNews], None] = lambda news: None,
+    ) -> None:
+        """`on_news` hears every change the store tells of."""
+        self._on_news = on_news
         self._room = room
         self._source = source
         self._every = every
         self._saved_at = 0.0
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Somebody whose uploads wait has room for jobs again."""
+        self._wake.set()
 
     async def work(self) -> None:
         """Follows the store until cancelled; after every gap the folders are listed."""
@@ -37,9 +52,18 @@ class UploadWatch:
                 tasks.create_task(self._follow_for_ever(self._source), name="uploads stream")
 
     async def _list_now_and_then(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._every
         while True:
-            await asyncio.sleep(self._every)
-            await self._try_reconcile()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await self._wake.wait()
+            self._wake.clear()
+            if loop.time() < due:
+                await self._try_reconcile(frozenset(self._room.uploads_waiting))
+            else:
+                await self._try_reconcile()
+                due = loop.time() + self._every
 
     async def _follow_for_ever(self, source: UploadSource) -> None:
         tries = 0
@@ -57,6 +81,7 @@ class UploadWatch:
 
     async def _take(self, news: AsyncIterator[StoreNews]) -> None:
         async for one in news:
+            self._on_news(one)
             if one.upload is not None:
                 await self.offer(one.upload)
             now = self._room.clock.now()
@@ -64,24 +89,37 @@ class UploadWatch:
                 await self._room.uploads.move_cursor(_CURSOR, one.cursor)
                 self._saved_at = now
 
-    async def offer(self, upload: Upload) -> None:
-        """Starts a job for every service that waits for this object."""
+    async def offer(self, upload: Upload) -> bool:
+        """Starts a job for every service that waits for this object; False if one has no room for it now."""
         found = upload.object
         if found.key.endswith("/"):
-            return  # a folder marker
+            return True  # a folder marker
+        room_for_all = True
         for record in self._listeners(upload.bucket, found.key):
-            job = await submission.submit_upload(
-                self._room,
-                record,
-                bucket=upload.bucket,
-                key=found.key,
-                etag=found.etag,
-                modified=int(found.modified),
-                size=found.size,
-                content_type=upload.content_type,
-            )
+            try:
+                job = await submission.submit_upload(
+                    self._room,
+                    record,
+                    bucket=upload.bucket,
+                    key=found.key,
+                    etag=found.etag,
+                    modified=int(found.modified),
+                    size=found.size,
+                    content_type=upload.content_type,
+                )
+            except QueueFull as full:
+                self._postpone(record.service.name, full)
+                room_for_all = False
+                continue
             if job is not None:
                 _log.info("upload", service=record.service.name, job=job.name, object=f"{upload.bucket}/{found.key}")
+        return room_for_all
+
+    def _postpone(self, service: str, full: QueueFull) -> None:
+        """It stays in its bucket, and the ledger does not know it: the next listing offers it again."""
+        if service not in self._room.uploads_waiting:
+            _log.warning("uploads wait", service=service, why=full.message)
+        self._room.uploads_waiting[service] = full.message
 
     def _listeners(self, bucket: str, key: str) -> list[Record]:
         return [
@@ -89,25 +127,38 @@ class UploadWatch:
             for record in self._room.records.all()
             if record.phase == "ready" and record.service.input
             for ours, folder in creation.input_folders(record.service)
-            if ours == bucket and key.startswith(f"{folder}/")
+            if ours == bucket and key.startswith(f"{folder}/") and self._reads(record, bucket)
         ]
 
-    async def _try_reconcile(self) -> None:
+    def _reads(self, record: Record, bucket: str) -> bool:
+        """A bucket that was removed may be somebody else's now: a service gets what its owner may read today."""
+        return self._room.buckets.may_use(record.service.owner, bucket)
+
+    async def _try_reconcile(self, only: frozenset[str] | None = None) -> None:
         try:
-            await self.reconcile()
+            await self.reconcile(only)
         except HansaError as error:
             _log.warning("input folders could not be listed", error=error.message)
 
-    async def reconcile(self) -> None:
-        """Finds uploads nobody told of, and forgets ledger rows of objects that are gone."""
+    async def reconcile(self, only: frozenset[str] | None = None) -> None:
+        """Finds uploads nobody told of or that had to wait, and forgets ledger rows of objects that are gone. `only`
+        names services whose folders are looked through."""
+        waiting = self._room.uploads_waiting
+        for gone in [name for name in waiting if self._room.records.get(name) is None]:
+            del waiting[gone]
         for record in self._room.records.all():
-            if record.phase != "ready":
+            if record.phase != "ready" or (only is not None and record.service.name not in only):
                 continue
-            for bucket, folder in creation.input_folders(record.service):
-                await self._reconcile_folder(record, bucket, folder)
+            folders = creation.input_folders(record.service)
+            if all([await self._reconcile_folder(record, bucket, folder) for bucket, folder in folders]):
+                waiting.pop(record.service.name, None)
 
-    async def _reconcile_folder(self, record: Record, bucket: str, folder: str) -> None:
+    async def _reconcile_folder(self, record: Record, bucket: str, folder: str) -> bool:
+        """False if something in it has to wait."""
+        if not self._reads(record, bucket):
+            return True
         service = record.service.name
+        has_room = True
         seen = await self._room.uploads.seen(service, bucket)
         there: set[tuple[str, str, int]] = set()
         page = ""
@@ -116,12 +167,13 @@ class UploadWatch:
             try:
                 listed = await self._room.store.list(bucket, f"{folder}/", page)
             except NotFound:
-                return  # the bucket was deleted by hand
+                return True  # the bucket was deleted by hand
             for found in listed.objects:
                 version = (found.key, found.etag, int(found.modified))
                 there.add(version)
-                if version not in seen:
-                    await self.offer(Upload(bucket, found))
+                # those of one folder have one owner: when one has to wait, so do the others
+                if version not in seen and has_room:
+                    has_room = await self.offer(Upload(bucket, found))
             page = listed.next_page
             if not page:
                 break
@@ -132,3 +184,4 @@ class UploadWatch:
             if version[0].startswith(f"{folder}/") and version[2] < started - _FORGET_AFTER
         ]
         await self._room.uploads.forget(service, gone)
+        return has_room

@@ -4,14 +4,18 @@ Pure: the action in `creation.py` gathers the facts of the cluster (`Rules`) and
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from hansa.kernel import errors, names, quantities
+from hansa.kernel.egress import Pair, Rule
+from hansa.services import bounds, places
+from hansa.services.bounds import LONGEST
 from hansa.services.errors import BadService
+from hansa.services.secret_parts import has_keys
 from hansa.services.service import (
     ORIGIN_CLUSTER,
     ORIGIN_SERVICE,
@@ -44,9 +48,8 @@ _RESERVED_MOUNTS = (
     "/sbin",
     "/lib",
 )
+_LOADER = ("LD_", "GLIBC_TUNABLES")  # no engine hands them to a program of its own; said early, for clarity
 _LARGEST_SCRIPT = 1 << 20
-_MOST = 256  # entries in any list or map of a definition
-_LONGEST = 1024  # characters of a text that names something
 _MOST_ALWAYS = 100  # instances of one service that run whether they are needed or not
 _MOST_SCALE = 1_000_000  # any other number one would count to
 _LONGEST_WAIT = 30 * 86_400
@@ -58,6 +61,8 @@ class Rules:
 
     allowed_images: tuple[str, ...]
     default_provider: dict[str, Any]  # minio.default as clients see it: endpoint, verify, region, hidden keys
+    egress: Rule | None = None  # what a definition may have us call; None where nobody will call it
+    known_stores: tuple[Pair, ...] = ()  # may be called without being allowed
 
 
 def normalise(service: Service, rules: Rules) -> Service:
@@ -89,10 +94,8 @@ def _normalise(service: Service, rules: Rules) -> Service:
             f"visibility {service.visibility[:40]!r} is unknown",
             hint="use one of: " + ", ".join(VISIBILITIES),
         )
-    _check_counts(service)
-    _check_lengths(service)
-    for variable in (*service.environment.variables, *service.environment.secrets):
-        names.variable(variable)
+    bounds.check(service)
+    _check_variables((*service.environment.variables, *service.environment.secrets))
     _check_expose(service.expose)
     _check_volume(service.volume)
     _check_scale("synchronous", service.synchronous.min_scale, service.synchronous.max_scale)
@@ -132,36 +135,14 @@ def _check_image(image: str, allowed: tuple[str, ...]) -> None:
         raise BadService(f"image {image[:100]!r} is not allowed here", hint="allowed: " + ", ".join(allowed))
 
 
-def _check_counts(service: Service) -> None:
-    for field in (
-        "input",
-        "output",
-        "allowed_users",
-        "annotations",
-        "labels",
-        "clusters",
-        "image_pull_secrets",
-    ):
-        if len(getattr(service, field)) > _MOST:
-            raise BadService(f"{field} has more than {_MOST} entries")
-    if len(service.environment.variables) > _MOST or len(service.environment.secrets) > _MOST:
-        raise BadService(f"environment has more than {_MOST} entries")
-
-
-def _check_lengths(service: Service) -> None:
-    """Names and labels; scripts and the values of variables and annotations may be long."""
-    texts: dict[str, Iterable[str]] = {
-        field: (getattr(service, field),)
-        for field in ("cluster_id", "vo", "interlink_node_name", "isolation_level", "log_level")
-    }
-    texts |= {field: getattr(service, field) for field in ("allowed_users", "image_pull_secrets", "annotations")}
-    texts["labels"] = (*service.labels, *service.labels.values())
-    texts["clusters"] = (
-        text for ident, one in service.clusters.items() for text in (ident, one.endpoint, one.auth_user)
-    )
-    for field, given in texts.items():
-        if any(len(text) > _LONGEST for text in given):
-            raise BadService(f"{field} has a text of more than {_LONGEST} characters", hint="shorten it")
+def _check_variables(variables: Iterable[str]) -> None:
+    for variable in variables:
+        names.variable(variable)
+        if variable.startswith(_LOADER):
+            raise BadService(
+                f"variable {variable[:60]} is for the system's loader and cannot be set here",
+                hint="export it in the script, before the program that needs it",
+            )
 
 
 def _check_expose(expose: Expose) -> None:
@@ -227,10 +208,8 @@ def _federation(federation: Federation, service_name: str) -> Federation:
         )
     if not 0 <= federation.rescheduler_threshold <= _LONGEST_WAIT:
         raise BadService(f"federation.rescheduler_threshold must be between 0 and {_LONGEST_WAIT} seconds")
-    if len(federation.members) > _MOST:
-        raise BadService(f"federation.members has more than {_MOST} entries")
-    if len(federation.group_id) > _LONGEST:
-        raise BadService(f"federation.group_id has more than {_LONGEST} characters", hint="shorten it")
+    if len(federation.group_id) > LONGEST:
+        raise BadService(f"federation.group_id has more than {LONGEST} characters", hint="shorten it")
     for member in federation.members:
         check_member(member.type, member.cluster_id, member.service_name, member.url, member.priority)
     return msgspec.structs.replace(
@@ -243,8 +222,8 @@ def check_member(kind: str, cluster_id: str, service_name: str, url: str, priori
         raise BadService(f"federation member type {kind[:40]!r} is unknown", hint="use oscar or endpoint")
     if not 0 <= priority <= _MOST_SCALE:
         raise BadService(f"federation member priority must be between 0 and {_MOST_SCALE}")
-    if len(cluster_id) > _LONGEST or len(url) > _LONGEST:
-        raise BadService(f"a federation member's cluster_id or url has more than {_LONGEST} characters")
+    if len(cluster_id) > LONGEST or len(url) > LONGEST:
+        raise BadService(f"a federation member's cluster_id or url has more than {LONGEST} characters")
     if kind.lower() == "oscar":
         if not cluster_id:
             raise BadService("federation member of type oscar needs a cluster_id")
@@ -254,22 +233,29 @@ def check_member(kind: str, cluster_id: str, service_name: str, url: str, priori
 
 
 def _providers(service: Service, rules: Rules) -> dict[str, dict[str, dict[str, Any]]]:
-    """The given providers with `minio.default` set to ours, unless a federation brought the origin's."""
+    """The given providers with `minio.default` set to ours, unless a federation brought the origin's, or keys came
+    with it: without keys it can only mean our own."""
     given = {kind.lower(): dict(by_id) for kind, by_id in service.storage_providers.items()}
-    for kind, by_id in given.items():
-        for ident, settings in by_id.items():
-            _check_provider(f"storage_providers.{kind[:40]}.{ident[:40]}", settings)
+    _check_settings(given)
     minio = given.setdefault("minio", {})
-    federated = ORIGIN_CLUSTER in service.annotations or bool(service.federation and service.federation.members)
     default = minio.get("default") or {}
-    if not (federated and default.get("endpoint")):
+    with_keys = bool(service.federation and service.federation.members) and has_keys(default)
+    if not ((ORIGIN_CLUSTER in service.annotations or with_keys) and default.get("endpoint")):
         default = rules.default_provider
     # `default` stands last of nothing: it is ours to set, whatever was sent
     given["minio"] = {**{k: v for k, v in minio.items() if k != "default"}, "default": default}
+    if rules.egress is not None:
+        places.check(given, rules.egress, rules.known_stores)
     return given
 
 
-def _check_provider(name: str, settings: dict[str, Any]) -> None:
+def _check_settings(given: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    for kind, by_id in given.items():
+        for ident, settings in by_id.items():
+            _check_provider(f"storage_providers.{kind[:40]}.{ident[:40]}", settings)
+
+
+def _check_provider(name: str, settings: Mapping[str, Any]) -> None:
     """Every setting of a store is a text, but for `verify`."""
     for key, value in settings.items():
         kind = bool if key == "verify" else str
@@ -297,6 +283,8 @@ def _normal_io(io: StorageIO, service: Service, field: str) -> StorageIO:
             f"{field} uses {kind}.{ident}, which storage_providers does not define",
             hint=f"add storage_providers.{kind}.{ident} or use minio.default",
         )
+    if kind == "webdav" and not str(service.storage_providers[kind][ident].get("hostname") or "").strip():
+        raise BadService(f"storage_providers.{kind}.{ident[:40]} has no hostname", hint="for example dav.example.org")
     if field == "input" and (kind, ident) != ("minio", "default"):
         same = service.storage_providers["minio"]["default"].get("endpoint")
         if service.storage_providers[kind][ident].get("endpoint") != same:

@@ -1,35 +1,45 @@
 """Where do objects live, who may reach them, and who tells of uploads?
 
 `ports.py` says what we need from an object store: `ObjectStore` (objects in buckets), `StoreUsers` (people
-with keys of their own), `UploadSource` (a stream of news) and `Notifications` (stores that call us back).
+with keys of their own), `Loans` (keys of one run, for what its `Reach` names; `loan_ends` sees that they end),
+`UploadSource` (a stream of news) and `Notifications` (stores that call us back).
 `drivers/s3` implements them for the embedded SeaweedFS, for MinIO and for plain S3.
 
 `people` knows who has been here and their keys, `buckets` makes and shares buckets (`register` remembers them,
-`grants` derives the store's rights, `accounting` counts what is in them, `links` checks presigned links),
+`grants` derives the store's rights, `accounting` counts what is in them, `fullness` closes those that are full,
+`crowding` all of them when their disk is, `links` checks presigned links),
 `volumes` keeps what outlives jobs (`places` is where, `folders` one kind of it). `records` says what of it is durable;
 `store` keeps it.
 """
 
 from hansa.storage.accounting import Accounting, Contents
 from hansa.storage.buckets import Buckets, BucketView
+from hansa.storage.crowding import Crowding
 from hansa.storage.errors import (
     BadBucket,
     BadLink,
     BucketBusy,
     BucketExists,
     BucketQuota,
+    NoDisk,
+    StoreCrowded,
     VolumeAttached,
     VolumeExists,
     VolumeMissing,
     VolumeQuota,
 )
 from hansa.storage.folders import Folders
+from hansa.storage.fullness import Fullness
 from hansa.storage.grants import Grants
 from hansa.storage.links import Link, LinkRequest, link_request
+from hansa.storage.loan_ends import SureLoans
 from hansa.storage.people import Claim, People, Person, granted
 from hansa.storage.places import Place, Standing, VolumePlaces
 from hansa.storage.ports import (
+    Closable,
     Keys,
+    LoanEnds,
+    Loans,
     Notifications,
     ObjectInfo,
     ObjectPage,
@@ -40,6 +50,7 @@ from hansa.storage.ports import (
     Upload,
     UploadSource,
 )
+from hansa.storage.reach import NOTHING, Reach
 from hansa.storage.records import (
     Bucket,
     BucketRecords,
@@ -53,6 +64,7 @@ from hansa.storage.register import BucketRegister
 from hansa.storage.volumes import Attachment, Volumes, VolumeView
 
 __all__ = [
+    "NOTHING",
     "Accounting",
     "Attachment",
     "BadBucket",
@@ -66,12 +78,18 @@ __all__ = [
     "BucketView",
     "Buckets",
     "Claim",
+    "Closable",
     "Contents",
+    "Crowding",
     "Folders",
+    "Fullness",
     "Grants",
     "Keys",
     "Link",
     "LinkRequest",
+    "LoanEnds",
+    "Loans",
+    "NoDisk",
     "Notifications",
     "ObjectInfo",
     "ObjectPage",
@@ -82,10 +100,13 @@ __all__ = [
     "Person",
     "PersonRecord",
     "Place",
+    "Reach",
     "Standing",
     "StoreAddress",
+    "StoreCrowded",
     "StoreNews",
     "StoreUsers",
+    "SureLoans",
     "Upload",
     "UploadSource",
     "Volume",

@@ -13,8 +13,13 @@ from hansa.storage.ports import ObjectStore
 from hansa.storage.turns import Turns
 
 _FRESH_SECONDS = 15.0
-_MOST_PAGES = 200  # of a thousand objects each
+_PAGE = 1000  # objects
+_MOST_PAGES = 200
+_FEW_OBJECTS = 10_000
+_SMALLEST = 1024  # bytes that an object takes by itself, whatever is in it
 _MOST_REMEMBERED = 10_000
+_MOST_UPLOADS = 200
+_BEYOND = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,22 @@ class Contents:
     size: int  # bytes
     objects: int
     complete: bool  # False: there is more than we were ready to count
+    unfinished: int | None = 0  # bytes of large uploads under way or given up, which take room too; None: too many
+
+    def fills(self, limit: int) -> bool:
+        """Whether a bucket with this limit takes nothing more. Objects without content take room too, and a bucket that
+        cannot be counted cannot be held to its limit."""
+        return self.held >= limit or self.objects >= most_objects(limit) or not self.complete
+
+    @property
+    def held(self) -> int:
+        """What counts against a quota. More unfinished uploads than anybody needs are more than any limit."""
+        return _BEYOND if self.unfinished is None else self.size + self.unfinished
+
+
+def most_objects(limit: int) -> int:
+    """How many objects a bucket may hold that may hold `limit` bytes."""
+    return min(_MOST_PAGES * _PAGE, max(_FEW_OBJECTS, limit // _SMALLEST))
 
 
 class Accounting:
@@ -31,11 +52,11 @@ class Accounting:
         self._counted: dict[str, tuple[float, Contents]] = {}
         self._turns = Turns()
 
-    async def of(self, bucket: str) -> Contents:
+    async def of(self, bucket: str, *, fresh: bool = False) -> Contents:
         """A missing bucket holds nothing."""
         async with self._turns.hold([bucket]):  # of many who ask at once, one counts
             at, contents = self._counted.get(bucket, (float("-inf"), None))
-            if contents is None or not 0 <= self._clock.now() - at < _FRESH_SECONDS:
+            if contents is None or fresh or not 0 <= self._clock.now() - at < _FRESH_SECONDS:
                 contents = await self._count(bucket)
                 if len(self._counted) >= _MOST_REMEMBERED:
                     self._counted.clear()
@@ -60,5 +81,11 @@ class Accounting:
             objects += len(listed.objects)
             page = listed.next_page
             if not page:
-                return Contents(size, objects, True)
-        return Contents(size, objects, False)
+                break
+        return Contents(size, objects, not page, await self._unfinished(bucket))
+
+    async def _unfinished(self, bucket: str) -> int | None:
+        try:
+            return await self._store.unfinished(bucket, _MOST_UPLOADS)
+        except NotFound:
+            return 0

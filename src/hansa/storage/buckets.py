@@ -5,7 +5,7 @@ goes on with it, and so does `converge` at the next start. Rights in the store f
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hansa import identity, resources
@@ -13,8 +13,9 @@ from hansa.identity import ADMIN_UID, Caller
 from hansa.kernel import names
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import Forbidden, HansaError, Invalid, NotFound, Temporary
+from hansa.storage import fullness, links
 from hansa.storage.accounting import Accounting, Contents
-from hansa.storage.errors import BadBucket, BucketBusy, BucketExists, BucketQuota
+from hansa.storage.errors import BadBucket, BucketBusy, BucketExists, BucketQuota, StoreCrowded
 from hansa.storage.grants import Grants
 from hansa.storage.links import Link, LinkRequest
 from hansa.storage.people import People
@@ -35,6 +36,7 @@ class BucketView:
     page: ObjectPage
     contents: Contents
     limit: int | None  # bytes it may hold; None: no limit
+    closed: str = ""  # why nothing can be added to it, in words
 
 
 class Buckets:
@@ -47,7 +49,12 @@ class Buckets:
         quotas: resources.Quotas,
         accounting: Accounting,
         clock: Clock,
+        longest_link: int = links.LONGEST_SECONDS,
+        shut: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
+        """`shut` ends the keys of all runs that open a bucket."""
+        self._shut = shut
+        self._longest_link = longest_link
         self._register = register
         self._store = store
         self._grants = grants
@@ -70,6 +77,9 @@ class Buckets:
 
     def may_use(self, uid: str, name: str) -> bool:
         return self._register.may_use(uid, name)
+
+    def is_full(self, name: str) -> bool:
+        return name in self._register.full
 
     def check_usable(self, caller: Caller, name: str) -> None:
         """Nothing against the caller's service using it, whether it is there or has to be made."""
@@ -135,7 +145,11 @@ class Buckets:
         if len(page) > 4096 or any(ord(letter) < 32 for letter in page):
             raise Invalid("the page is not one we gave", hint="use next_page of the answer before")
         listed, contents = await asyncio.gather(self._store.list(name, page=page), self._accounting.of(name))
-        return BucketView(bucket, listed, contents, self._limit(bucket))
+        limit = self._limit(bucket)
+        closed = self._register.crowded
+        if limit is not None and name in self._register.full:
+            closed = fullness.words(contents, limit)
+        return BucketView(bucket, listed, contents, limit, closed)
 
     async def listing(self, caller: Caller) -> list[Bucket]:
         """What the caller may use; the admin also sees what was in the store before us."""
@@ -146,19 +160,27 @@ class Buckets:
         return sorted([*ours, *foreign], key=lambda bucket: bucket.name)
 
     async def link(self, caller: Caller, name: str, request: LinkRequest) -> Link:
-        """A link that works without keys; an upload only while the bucket's quota lasts."""
+        """A link that works without keys, for as long as the caller may use the bucket; an upload only while the
+        bucket's quota lasts. Where the store makes no users it is signed with the manager's own keys, and short."""
         bucket = await self._visible(caller, name)
         limit = self._limit(bucket)
+        if request.operation == "upload" and self._register.crowded:
+            raise StoreCrowded(
+                self._register.crowded, hint="try again later, or ask the cluster's admin for room", retry_after=60
+            )
         if request.operation == "upload" and limit is not None:
             held = await self._accounting.of(name)
-            if held.size >= limit:
+            if held.fills(limit):
                 raise BucketQuota(
-                    f"the storage quota of bucket {name} is used up: {held.size} of {limit} bytes",
+                    f"the storage quota of bucket {name} is used up: {fullness.words(held, limit)}",
                     hint="delete objects, or ask the cluster's admin for a larger quota",
                 )
+        keys = await self._people.keys(caller)
+        own = keys if keys.access_key else None
+        seconds = links.within(request.seconds, self._longest_link, revocable=own is not None)
         now = self._clock.now()
-        url = await self._store.presign(name, request.key, request.operation, request.seconds, request.content_type)
-        return Link(request, url, now + request.seconds)
+        url = await self._store.presign(name, request.key, request.operation, seconds, request.content_type, own)
+        return Link(request, url, now + seconds)
 
     # What services do.
 
@@ -196,16 +218,17 @@ class Buckets:
                 for bucket in fresh:
                     await self._erase_later(bucket)
                 raise
-        return tuple(bucket.name for bucket in unfinished if bucket.from_service == service)
+        return tuple(one.name for one in unfinished if (one.from_service, one.owner) == (service, owner))
 
     async def share_made(
-        self, wanted: Iterable[str], service: str, visibility: str, allowed_users: Sequence[str]
+        self, wanted: Iterable[str], service: str, owner: str, visibility: str, allowed_users: Sequence[str]
     ) -> None:
-        """Those of them that were made for this service are as visible as it is."""
+        """Those of them that were made for this service of this owner are as visible as it is. The name alone is not
+        enough: a bucket may outlive its service, and the name be taken by somebody else."""
         for name in sorted(set(wanted)):
             async with self._turns.hold([name]):
                 before = self._register.get(name)
-                if before is None or before.phase != "ready" or before.from_service != service:
+                if before is None or before.phase != "ready" or (before.from_service, before.owner) != (service, owner):
                     continue
                 allowed = tuple(allowed_users) if visibility == RESTRICTED else ()
                 after = replace(before, visibility=visibility, allowed_users=allowed)
@@ -213,12 +236,12 @@ class Buckets:
                     await self._register.replace(after)
                     await self._tell(before, after)
 
-    async def remove_made(self, wanted: Iterable[str], service: str) -> None:
-        """Those of them that were made for this service go, with everything in them; the others are not touched."""
+    async def remove_made(self, wanted: Iterable[str], service: str, owner: str) -> None:
+        """Those of them that were made for this service of this owner go, with everything in them; no others."""
         for name in sorted(set(wanted)):
             async with self._turns.hold([name]):
                 bucket = self._register.get(name)
-                if bucket is not None and service and bucket.from_service == service:
+                if bucket is not None and service and (bucket.from_service, bucket.owner) == (service, owner):
                     await self._erase(bucket)
 
     async def converge(self) -> list[str]:
@@ -273,6 +296,8 @@ class Buckets:
     async def _erase(self, bucket: Bucket) -> None:
         await self._erase_later(bucket)
         await self._tell(bucket, None)  # nobody may add to what is being emptied
+        if self._shut is not None:
+            await self._shut(bucket.name)
         await self._store.delete_bucket(bucket.name)
         await self._register.remove(bucket.name)
         self._accounting.forget(bucket.name)
@@ -310,8 +335,7 @@ class Buckets:
         return bucket
 
     def _limit(self, bucket: Bucket) -> int | None:
-        limits = self._quotas.enforced(bucket.owner)
-        return limits.storage_per_bucket if limits is not None else None
+        return fullness.limit_of(self._quotas, bucket)
 
 
 def _sharing(visibility: str | None, allowed_users: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -39,6 +39,18 @@ class VolumeExists(Conflict):
     code = "storage.volume-exists"
 
 
+class NoDisk(Conflict):
+    """The cluster's disk has no room for the volume now."""
+
+    code = "storage.volume-no-disk"
+
+
+class StoreCrowded(Temporary):
+    """The cluster's disk has no room for more objects now."""
+
+    code = "storage.no-disk"
+
+
 class VolumeQuota(Invalid):
     """The user's quota does not allow such a volume."""
 

@@ -11,6 +11,7 @@ from hansa.storage.register import BucketRegister
 from hansa.storage.turns import Turns
 
 _EVERYBODY = ""  # no uid is empty, so its turn is free for the published buckets
+Reach = tuple[frozenset[str], frozenset[str]]  # buckets, and those of them to which nothing may be added
 
 
 class Grants:
@@ -18,8 +19,8 @@ class Grants:
         self._users = users  # None: the store makes no users, everybody works through the manager
         self._register = register
         self._turns = Turns()
-        self._given: dict[str, frozenset[str] | None] = {}  # None: a user of the store, rights not told yet
-        self._published: frozenset[str] | None = None
+        self._given: dict[str, Reach | None] = {}  # None: a user of the store, rights not told yet
+        self._published: Reach | None = None
 
     @property
     def offered(self) -> bool:
@@ -45,16 +46,19 @@ class Grants:
         for uid in sorted(set(uids)):
             async with self._turns.hold([uid]):
                 # Read inside the turn: of two changes at once the later call tells the newer state.
-                wanted = self._register.reach(uid)
+                wanted = self._reach(self._register.reach(uid))
                 if self._users is not None and uid in self._given and self._given[uid] != wanted:
                     self._given[uid] = None  # until it is confirmed, nobody knows
-                    await self._users.grant(Keys.of_user(uid, "").access_key, wanted)
+                    await self._users.grant(Keys.of_user(uid, "").access_key, *wanted)
                     self._given[uid] = wanted
 
     async def publish(self) -> None:
         async with self._turns.hold([_EVERYBODY]):
-            wanted = self._register.public()
+            wanted = self._reach(self._register.public())
             if self._users is not None and self._published != wanted:
                 self._published = None
-                await self._users.publish(wanted)
+                await self._users.publish(*wanted)
                 self._published = wanted
+
+    def _reach(self, buckets: frozenset[str]) -> Reach:
+        return buckets, buckets & self._register.full

@@ -9,7 +9,8 @@ from hansa.kernel import names
 from hansa.storage.errors import BadLink
 
 DEFAULT_SECONDS = 900
-LONGEST_SECONDS = 604_800
+LONGEST_SECONDS = 604_800  # what signature version 4 allows
+_IRREVOCABLE_SECONDS = 900
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]{0,1000}")
 _MOST_HEADERS = 50
@@ -52,6 +53,12 @@ def link_request(
     if wanted == "upload" and content_type:
         sent["Content-Type"] = content_type
     return LinkRequest(key, "upload" if wanted == "upload" else "download", seconds, content_type, sent)
+
+
+def within(seconds: int, longest: int, *, revocable: bool) -> int:
+    """How long a link is valid that was asked for. Who asks for more gets less, and reads so in `expires_at`: clients
+    of OSCAR may ask for a week. A link that nobody can take back ends soon by itself."""
+    return min(seconds, longest if revocable else min(longest, _IRREVOCABLE_SECONDS))
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:

@@ -114,7 +114,7 @@ class People:
 
     def by_key(self, access_key: str) -> Person | None:
         """Whose key signed a request to the store; the store's events tell no more than the key."""
-        if access_key in self._kept:
+        if access_key in self._kept and Keys.of_user(access_key, "").access_key == access_key:
             return self.find(access_key)
         return next((self.find(uid) for uid in self._kept if Keys.of_user(uid, "").access_key == access_key), None)
 
@@ -137,6 +137,7 @@ class People:
             uid=caller.uid,
             name=caller.name[:_LONGEST_NAME],
             issuer=caller.issuer,
+            subject=caller.subject,
             namespace="",
             sealed=self._vault.seal({"secret_key": secret}, purpose=_purpose(caller.uid)),
             created=self._clock.now(),

@@ -16,6 +16,7 @@ class Place:
     source: str  # a folder's path, or the name of a claim: whatever the engine beside it understands
     gid: int  # whoever runs with this group may write
     one_node: bool = False  # all who use it have to run on the same machine
+    size: int = 0  # bytes it may hold; 0 if that is not for the engine to see to
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,19 @@
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from hansa.storage.reach import Reach
+
 # What every S3 signature can carry: the access key stands between "/" and "," in the Authorization header,
 # and MinIO asks for three characters and refuses "=" and ",".
 _CARRIED = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:|._~!*+-]{2,127}")
+# Keys we make ourselves; nobody gets at one by a subject that begins like it.
+_OURS = re.compile(r"(uid|service|hansa)-", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class StoreAddress:
             "verify": str(self.verify).lower(),
             "access_key": keys.access_key,
             "secret_key": keys.secret_key,
+            **({"session_token": keys.session_token} if keys.session_token else {}),
         }
 
 
@@ -39,12 +44,13 @@ class StoreAddress:
 class Keys:
     access_key: str
     secret_key: str
+    session_token: str = ""  # what belongs to keys that a store made for a while
 
     @classmethod
     def of_user(cls, uid: str, secret_key: str) -> "Keys":
         """The access key is the user's id itself, as OSCAR's clients expect; an id that a signature cannot
-        carry (a URL, a name with spaces) gets a derived one, the same every time."""
-        if _CARRIED.fullmatch(uid):
+        carry (a URL, a name with spaces) or that looks like a key of ours gets a derived one, the same every time."""
+        if _CARRIED.fullmatch(uid) and not _OURS.match(uid):
             return cls(uid, secret_key)
         return cls("uid-" + hashlib.sha256(uid.encode()).hexdigest()[:40], secret_key)
 
@@ -85,10 +91,14 @@ class Upload:
 @dataclass(frozen=True, slots=True)
 class StoreNews:
     """One step of the store's change stream: `cursor` is where to go on from; `upload` is None for other
-    changes."""
+    changes. `written` bytes and `added` objects came to the bucket `changed`, parts of unfinished uploads included; 0
+    if some went."""
 
     cursor: int
     upload: Upload | None
+    changed: str = ""
+    written: int = 0
+    added: int = 0
 
 
 class ObjectStore(Protocol):
@@ -111,6 +121,11 @@ class ObjectStore(Protocol):
         ...
 
     async def list(self, bucket: str, prefix: str = "", page: str = "", limit: int = 1000) -> ObjectPage: ...
+    async def unfinished(self, bucket: str, most: int) -> int | None:
+        """Bytes in parts of large uploads that were begun and not completed, which no listing shows; None if more
+        than `most` such uploads are there."""
+        ...
+
     async def head(self, bucket: str, key: str) -> ObjectInfo: ...
     async def put(self, bucket: str, key: str, data: bytes, content_type: str = "") -> None: ...
     async def get(self, bucket: str, key: str) -> bytes: ...
@@ -133,9 +148,11 @@ class ObjectStore(Protocol):
         operation: Literal["upload", "download"],
         seconds: int,
         content_type: str = "",
+        keys: Keys | None = None,
     ) -> str:
-        """A URL that works without keys for 1 to 604800 seconds. An upload must then carry `content_type`; a
-        download is answered with it."""
+        """A URL that works without keys for 1 to 604800 seconds, and only while whoever's `keys` signed it (the
+        store's own unless given) may do the same. An upload must then carry `content_type`; a download is answered
+        with it."""
         ...
 
     async def close(self) -> None: ...
@@ -150,12 +167,13 @@ class StoreUsers(Protocol):
         buckets."""
         ...
 
-    async def grant(self, user: str, buckets: frozenset[str]) -> None:
-        """The user may list, read, write and delete in exactly these buckets (and the published ones)."""
+    async def grant(self, user: str, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
+        """The user may list, read, write and delete in exactly these buckets (and the published ones), but not write
+        into those of them that are `full`."""
         ...
 
-    async def publish(self, buckets: frozenset[str]) -> None:
-        """All users may use exactly these buckets besides their own."""
+    async def publish(self, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
+        """All users may use exactly these buckets besides their own, but not write into those that are `full`."""
         ...
 
     async def remove_user(self, user: str) -> None:
@@ -163,6 +181,43 @@ class StoreUsers(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Closable(Protocol):
+    """A store that can be shut for all people at once. The administrator, and runs with loans, are let in as before."""
+
+    async def close_to_people(self, closed: bool) -> None:
+        """Nobody can add anything to any bucket, or everybody may do again what they were granted."""
+        ...
+
+
+class Loans(Protocol):
+    """Keys that reach exactly what one run may touch, for as long as it lives. Every call may be repeated."""
+
+    async def lend(self, name: str, reach: Reach) -> Keys:
+        """The keys of the loan with this name; they open `reach`, and nothing else, when this returns."""
+        ...
+
+    async def end(self, name: str) -> None:
+        """Whatever was signed with its keys is refused from now on. A loan that never was is fine."""
+        ...
+
+    async def end_others(self, alive: frozenset[str]) -> int:
+        """Ends all loans but these, such as a manager that died left behind; how many."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class LoanEnds(Protocol):
+    """Which loans should have ended, and have not. Durable when it returns."""
+
+    async def add(self, name: str, now: float) -> None:
+        """One that is there is fine."""
+        ...
+
+    async def remove(self, name: str) -> None: ...
+    async def all(self) -> Sequence[str]: ...
 
 
 class UploadSource(Protocol):

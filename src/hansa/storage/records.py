@@ -69,6 +69,7 @@ class PersonRecord:
     uid: str
     name: str
     issuer: str
+    subject: str  # who it is at the issuer; the uid is the same for people of the home issuer only
     namespace: str
     sealed: bytes  # the secret of the user's key to the store
     created: float
@@ -81,5 +82,6 @@ class PeopleRecords(Protocol):
     async def all(self) -> list[PersonRecord]: ...
     async def add(self, person: PersonRecord, choose: Callable[[OwnerOf], str]) -> PersonRecord:
         """The record of `person.uid` as it is kept from now on: an earlier one, or this one with the namespace
-        that `choose` took, in one transaction, from those nobody has."""
+        that `choose` took, in one transaction, from those nobody has. Raises `AnotherPerson` where the earlier one
+        is of another issuer or subject."""
         ...

@@ -13,6 +13,8 @@ class BucketRegister:
     def __init__(self, records: BucketRecords) -> None:
         self._records = records
         self._buckets: dict[str, Bucket] = {}
+        self.full: set[str] = set()  # those that hold what they may, or more; `Fullness` finds them
+        self.crowded = ""  # why nothing can be added to any bucket, in words; `Crowding` finds out
 
     async def load(self) -> None:
         self._buckets = {bucket.name: bucket for bucket in await self._records.all()}
@@ -58,3 +60,4 @@ class BucketRegister:
     async def remove(self, name: str) -> None:
         await self._records.remove(name)
         self._buckets.pop(name, None)
+        self.full.discard(name)

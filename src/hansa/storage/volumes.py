@@ -5,14 +5,14 @@ The row comes first, the place follows; removing takes the row away first. A siz
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hansa import resources
 from hansa.identity import Caller
 from hansa.kernel import names, quantities
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError, NotFound
-from hansa.storage.errors import VolumeAttached, VolumeExists, VolumeMissing, VolumeQuota
+from hansa.storage.errors import NoDisk, VolumeAttached, VolumeExists, VolumeMissing, VolumeQuota
 from hansa.storage.people import People
 from hansa.storage.places import Place, Standing, VolumePlaces
 from hansa.storage.records import Volume, VolumeRecords
@@ -40,13 +40,16 @@ class Volumes:
         people: People,
         attached: Callable[[str, str], Sequence[Attachment]],
         clock: Clock,
+        free_disk: Callable[[], int] = lambda: resources.NO_LIMIT,
     ) -> None:
+        """`free_disk` is what all volumes together may still grow by."""
         self._records = records
         self._places = places
         self._quotas = quotas
         self._people = people
         self._attached = attached
         self._clock = clock
+        self._free_disk = free_disk
         self._volumes: dict[tuple[str, str], Volume] = {}
         self._changing = asyncio.Lock()  # volumes are few and slow to change; one at a time keeps the sums right
 
@@ -57,7 +60,9 @@ class Volumes:
 
     def place_of(self, namespace: str, name: str) -> Place:
         """What to mount, and the group that may write in it."""
-        return self._places.place(namespace, names.volume(name))
+        place = self._places.place(namespace, names.volume(name))
+        volume = self._volumes.get((namespace, name))
+        return replace(place, size=volume.size) if volume is not None else place
 
     def standing_of(self, namespace: str, name: str) -> Standing:
         if (namespace, name) not in self._volumes:
@@ -67,6 +72,11 @@ class Volumes:
     def used(self, uid: str) -> resources.Used:
         own = [volume.size for volume in self._volumes.values() if volume.owner == uid]
         return resources.Used(len(own), sum(own))
+
+    @property
+    def promised(self) -> int:
+        """Bytes that all volumes may hold together."""
+        return sum(volume.size for volume in self._volumes.values())
 
     # What users do, each in their own namespace.
 
@@ -134,6 +144,12 @@ class Volumes:
             if (namespace, name) in self._volumes:
                 raise VolumeExists(f"a volume {name} exists already", hint="choose another name")
             self._check_quota(owner, count)
+            if count > (free := self._free_disk()):
+                show = quantities.show_size
+                raise NoDisk(
+                    f"a volume of {show(count)} does not fit: {show(max(0, free))} of disk are free here",
+                    hint="choose a smaller size, or try again when less runs",
+                )
             volume = Volume(namespace, name, owner, count, service, policy, self._clock.now())
             await self._records.add(volume)
             self._volumes[(namespace, name)] = volume

@@ -3,11 +3,12 @@
 from hansa.store import schema
 from hansa.store.audit import AuditStore
 from hansa.store.buckets import BucketStore
-from hansa.store.database import Database, DatabaseDown, make_engine, sqlite_url
+from hansa.store.database import Database, DatabaseDown, DatabaseFull, make_engine, sqlite_url
 from hansa.store.delegations import DelegationStore, ReceiptStore
 from hansa.store.facts import Facts
 from hansa.store.jobs import JobStore
 from hansa.store.lineages import LineageStore
+from hansa.store.loan_ends import LoanEndStore
 from hansa.store.operations import OperationStore
 from hansa.store.people import PeopleStore
 from hansa.store.quotas import QuotaStore
@@ -22,10 +23,12 @@ __all__ = [
     "BucketStore",
     "Database",
     "DatabaseDown",
+    "DatabaseFull",
     "DelegationStore",
     "Facts",
     "JobStore",
     "LineageStore",
+    "LoanEndStore",
     "OperationStore",
     "PeopleStore",
     "QuotaStore",

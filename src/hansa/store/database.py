@@ -7,6 +7,8 @@ costs one flush to disk instead of one each, and SQLite never sees two writers.
 
 import asyncio
 import contextlib
+import os
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,10 +18,11 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
-from hansa.kernel import errors
+from hansa.kernel import disk_room, errors, quantities
 
 T = TypeVar("T")
 Operation = Callable[[sa.Connection], T]
+_SERVER_FULL = "53100"  # as PostgreSQL says it
 _READERS = 4
 _LARGEST_BATCH = 256
 _PATIENCE = 8.0  # seconds until a caller hears that a server which took the call does not answer it
@@ -31,10 +34,35 @@ class DatabaseDown(errors.Temporary):
     code = "store.unavailable"
 
 
-def down(error: exc.SQLAlchemyError) -> DatabaseDown:
-    """What the driver said, in one line."""
-    said = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip().splitlines()
-    return DatabaseDown(f"the database does not answer: {said[0] if said else error}", hint="check database.url")
+class DatabaseFull(DatabaseDown):
+    """The disk of the database has no room."""
+
+    code = "store.full"
+
+
+def down(error: exc.SQLAlchemyError, url: sa.URL) -> DatabaseDown:
+    """What the driver said, in one line; or that it had no room, which a driver says in many ways."""
+    inner = error.orig if isinstance(error, exc.DBAPIError) else error
+    if url.get_backend_name() == "sqlite" and _is_out_of_room(inner, url.database):
+        folder = Path(url.database or ".").absolute().parent
+        free = quantities.show_size(disk_room.free(folder))
+        return DatabaseFull(
+            f"the disk is full: the database in {folder} cannot be written ({free} are free)",
+            hint=f"free some room on the disk of {folder}; `du -xh {folder} | sort -h | tail` shows what takes most",
+        )
+    said = str(inner).strip().splitlines()
+    line = said[0] if said else str(error)
+    if getattr(inner, "sqlstate", None) == _SERVER_FULL:
+        return DatabaseFull(f"the disk of the database server is full: {line}", hint="free some room on that disk")
+    return DatabaseDown(f"the database does not answer: {line}", hint="check database.url")
+
+
+def _is_out_of_room(error: BaseException | None, path: str | None) -> bool:
+    """Without room for the files beside it SQLite speaks of input and output, or of a file it cannot open."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return True
+    return code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and disk_room.is_full(Path(path or "."))
 
 
 @dataclass(slots=True)
@@ -51,6 +79,7 @@ def sqlite_url(folder: Path) -> str:
 def make_engine(url: str, pool: int = 10) -> sa.Engine:
     """An engine with the settings we rely on: WAL and full flush, or bounded statements on PostgreSQL."""
     if url.startswith("sqlite"):
+        _keep_private(sa.make_url(url).database)
         engine = sa.create_engine(url, pool_size=_READERS + 1, max_overflow=2, connect_args={"timeout": 30})
         event.listen(engine, "connect", _tune_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
@@ -70,6 +99,17 @@ def make_engine(url: str, pool: int = 10) -> sa.Engine:
             "tcp_user_timeout": 15_000,  # a server that vanished from the network is noticed
         },
     )
+
+
+def _keep_private(path: str | None) -> None:
+    """SQLite makes its file for everybody to read, and the two beside it with the rights of the first."""
+    if path and path != ":memory:":
+        made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            with contextlib.suppress(PermissionError):  # somebody else's, who lets us in
+                os.fchmod(made, 0o600)
+        finally:
+            os.close(made)
 
 
 def _tune_sqlite(connection: Any, _record: Any) -> None:
@@ -145,7 +185,7 @@ class Database:
             with self.engine.connect().execution_options(writing=writing) as connection, connection.begin():
                 return operation(connection)
         except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as error:
-            raise down(error) from error
+            raise down(error, self.engine.url) from error
 
     async def _write_batches(self) -> None:
         loop = asyncio.get_running_loop()

@@ -42,6 +42,9 @@ class DelegationStore:
 
         return await self._database.write(write)
 
+    async def adopt(self, fresh: delegation.Delegation) -> bool:
+        return await self._database.write(lambda connection: add_once(connection, table, self._row(fresh)))
+
     async def accepted(self, job: str, epoch: int, now: float) -> bool:
         def write(connection: sa.Connection) -> bool:
             mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.phase == "offering")
@@ -62,7 +65,7 @@ class DelegationStore:
                 table.c.phase.in_(_OUT),
                 table.c.publisher == delegation.NOBODY,
             )
-            values = {"phase": "back", "epoch": epoch + 1, "permit": b"", "decision": text}
+            values = {"phase": "back", "epoch": epoch + 1, "permit": b"", "decision": text, "running": None}
             if not connection.execute(table.update().where(mine).values(values)).rowcount:
                 return False
             back = jobs.update().where(jobs.c.name == job, jobs.c.status.in_((Status.PENDING, Status.RUNNING)))
@@ -74,7 +77,10 @@ class DelegationStore:
     async def heard(self, job: str, epoch: int, now: float, *, running_since: float | None) -> None:
         def write(connection: sa.Connection) -> None:
             mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.phase.in_(_OUT))
-            if not connection.execute(table.update().where(mine).values(heard=now)).rowcount:
+            told: dict[str, Any] = {"heard": now}
+            if running_since is not None:
+                told["running"] = sa.func.coalesce(table.c.running, now)
+            if not connection.execute(table.update().where(mine).values(told)).rowcount:
                 return
             if running_since is not None:
                 waits = sa.and_(jobs.c.name == job, jobs.c.status == Status.PENDING)
@@ -89,7 +95,7 @@ class DelegationStore:
                 return False
             # nobody holds it any more, so it must not look as if it went on, even if we die before it is forgotten
             still_open = sa.and_(jobs.c.name == job, jobs.c.status.not_in(ENDED))
-            called_off = {"status": Status.FAILED, "finished": now, "reason": "it was called off"}
+            called_off = {"status": Status.FAILED, "finished": now, "reason": "it was called off", "event": b""}
             connection.execute(jobs.update().where(still_open).values(called_off))
             return True
 
@@ -138,6 +144,8 @@ class DelegationStore:
             "publisher": one.publisher,
             "decision": json.dumps(one.decision),
             "heard": one.heard,
+            "given": one.given,
+            "running": one.running,
         }
 
     def _delegation(self, row: sa.RowMapping) -> delegation.Delegation:
@@ -153,6 +161,8 @@ class DelegationStore:
             publisher=row["publisher"],
             decision=json.loads(row["decision"]),
             heard=row["heard"],
+            given=row["given"],
+            running=row["running"],
         )
 
 
@@ -243,7 +253,11 @@ class ReceiptStore:
             """In one transaction: a job that is given to us once more just now keeps its receipt."""
             found = [(row.job, row.created) for row in connection.execute(over)]
             if found:
-                connection.execute(receipts.delete().where(receipts.c.job.in_([job for job, _ in found])))
+                names = [job for job, _ in found]
+                connection.execute(receipts.delete().where(receipts.c.job.in_(names)))
+                # whoever gives us such a job once more brings its body along
+                over_now = sa.and_(jobs.c.name.in_(names), jobs.c.status.in_(ENDED))
+                connection.execute(jobs.update().where(over_now).values(event=b""))
             return found
 
         forgotten = await self._database.write(write)

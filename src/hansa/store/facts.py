@@ -1,4 +1,4 @@
-"""Single values an administrator set at run time, such as the allowed image repositories, as JSON by name."""
+"""Single values decided at run time, such as the allowed image repositories, as JSON by name."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from hansa.store.database import Database
 from hansa.store.tables import facts
-from hansa.store.upsert import upsert
+from hansa.store.upsert import add_once, upsert
 
 
 class Facts:
@@ -23,3 +23,9 @@ class Facts:
     async def set(self, name: str, value: Any) -> None:
         row = {"name": name, "value": json.dumps(value)}
         await self._database.write(lambda connection: upsert(connection, facts, row))
+
+    async def settle(self, name: str, value: Any) -> Any:
+        """What is kept from now on: the value of whoever came first."""
+        row = {"name": name, "value": json.dumps(value)}
+        await self._database.write(lambda connection: add_once(connection, facts, row))
+        return await self.get(name)

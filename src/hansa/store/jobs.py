@@ -3,13 +3,13 @@
 Every step is a conditional update, so a repeated or late call changes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from hansa.kernel import errors
-from hansa.services import ENDED, Invocation, Job, JobPage, Outcome, Status, Waiting
+from hansa.services import ENDED, Invocation, Job, JobPage, Outcome, Status, Waiting, delegation
 from hansa.store.database import Database
 from hansa.store.tables import delegations, invocations, jobs, receipts, uploads
 from hansa.store.uploads import ledger_row
@@ -26,6 +26,9 @@ _BEGIN = (
     .returning(*_BRIEF, jobs.c.event)
 )
 _END = jobs.update().where(jobs.c.name == sa.bindparam("job"), jobs.c.status.not_in(ENDED))
+_OPEN = sa.select(jobs.c.name, jobs.c.owner, sa.func.length(jobs.c.event)).where(
+    jobs.c.status.in_([Status.PENDING, Status.RUNNING])
+)
 
 
 def accept_job(connection: sa.Connection, job: Job, invocation: Invocation | None) -> bool:
@@ -36,8 +39,9 @@ def accept_job(connection: sa.Connection, job: Job, invocation: Invocation | Non
 
 
 class JobStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, on_end: Callable[[str], None] = lambda name: None) -> None:
         self._database = database
+        self._on_end = on_end  # hears of every job that is open no more
 
     async def accept(self, job: Job, invocation: Invocation | None = None) -> bool:
         return await self._database.write(lambda connection: accept_job(connection, job, invocation))
@@ -66,11 +70,15 @@ class JobStore:
             "reason": outcome.reason[:4000],
             "cpu_seconds": outcome.cpu_seconds,
         }
+        if outcome.reason not in delegation.LOST:  # those may start again
+            values["event"] = b""  # a body is kept for as long as it may be needed, for it may be large
 
         def write(connection: sa.Connection) -> bool:
             return bool(connection.execute(_END, values).rowcount)
 
-        return await self._database.write(write)
+        ended = await self._database.write(write)
+        self._on_end(name)
+        return ended
 
     async def requeue_running(self, most_attempts: int, now: float) -> list[str]:
         def write(connection: sa.Connection) -> list[str]:
@@ -78,7 +86,8 @@ class JobStore:
             lost = sa.and_(ours, jobs.c.attempt >= most_attempts)
             names = list(connection.execute(sa.select(jobs.c.name).where(lost)).scalars())
             gone = f"the manager stopped {most_attempts} times while this job ran"
-            connection.execute(jobs.update().where(lost).values(status=Status.FAILED, finished=now, reason=gone))
+            failed = {"status": Status.FAILED, "finished": now, "reason": gone, "event": b""}
+            connection.execute(jobs.update().where(lost).values(failed))
             again = "the manager stopped while this job ran; it starts again"
             connection.execute(jobs.update().where(ours).values(status=Status.PENDING, started=None, reason=again))
             return names
@@ -90,9 +99,17 @@ class JobStore:
         statement = jobs.update().where(running).values(status=Status.PENDING, started=None, reason=reason)
         return bool(await self._database.write(lambda c: c.execute(statement).rowcount))
 
-    async def again(self, name: str, reasons: Sequence[str]) -> bool:
+    async def again(self, name: str, reasons: Sequence[str], event: bytes | None = None) -> bool:
         ended = sa.and_(jobs.c.name == name, jobs.c.status == Status.FAILED, jobs.c.reason.in_(reasons))
-        fresh = {"status": Status.PENDING, "phase": "here", "started": None, "finished": None, "exit_code": None}
+        fresh: dict[str, Any] = {
+            "status": Status.PENDING,
+            "phase": "here",
+            "started": None,
+            "finished": None,
+            "exit_code": None,
+        }
+        if event is not None:
+            fresh["event"] = event
         statement = jobs.update().where(ended).values(**fresh, reason="it was given to us once more")
         return bool(await self._database.write(lambda c: c.execute(statement).rowcount))
 
@@ -101,6 +118,9 @@ class JobStore:
         pending = sa.and_(jobs.c.status == Status.PENDING, jobs.c.phase == "here")
         statement = sa.select(*columns).where(pending).order_by(jobs.c.seq)
         return await self._database.read(lambda c: [Waiting(*row) for row in c.execute(statement)])
+
+    async def open_sizes(self) -> Mapping[str, tuple[str, int]]:
+        return await self._database.read(lambda c: {name: (owner, size) for name, owner, size in c.execute(_OPEN)})
 
     async def explain(self, name: str, reason: str) -> None:
         statement = jobs.update().where(jobs.c.name == name, jobs.c.status == Status.PENDING).values(reason=reason)
@@ -118,8 +138,8 @@ class JobStore:
 
         return await self._database.read(read)
 
-    async def page(self, service: str, owner: str | None, page: str, size: int) -> JobPage:
-        scope = [jobs.c.service == service] + ([jobs.c.owner == owner] if owner is not None else [])
+    async def page(self, service: str, uid: str | None, page: str, size: int) -> JobPage:
+        scope = [jobs.c.service == service, *_shown_to(uid)]
         before = [jobs.c.seq < _page_mark(page)] if page else []
 
         def read(connection: sa.Connection) -> JobPage:
@@ -142,11 +162,12 @@ class JobStore:
                 connection.execute(delegations.delete().where(delegations.c.job.in_(some)))
 
         await self._database.write(write)
+        for name in names:
+            self._on_end(name)
 
-    async def names(self, service: str, owner: str | None, statuses: frozenset[Status]) -> list[str]:
-        statement = sa.select(jobs.c.name).where(jobs.c.service == service, jobs.c.status.in_(statuses))
-        if owner is not None:
-            statement = statement.where(jobs.c.owner == owner)
+    async def names(self, service: str, uid: str | None, statuses: frozenset[Status]) -> list[str]:
+        ours = (jobs.c.service == service, jobs.c.status.in_(statuses), *_shown_to(uid))
+        statement = sa.select(jobs.c.name).where(*ours)
         return await self._database.read(lambda c: list(c.execute(statement).scalars()))
 
     async def expired(self, before: float, most: int) -> list[str]:
@@ -155,6 +176,10 @@ class JobStore:
         old = sa.and_(jobs.c.finished < before, ~asked_for)
         statement = sa.select(jobs.c.name).where(old).order_by(jobs.c.finished).limit(most)
         return await self._database.read(lambda c: list(c.execute(statement).scalars()))
+
+    async def ended(self) -> list[tuple[str, str, float]]:
+        statement = sa.select(jobs.c.name, jobs.c.owner, jobs.c.finished).where(jobs.c.finished.is_not(None))
+        return await self._database.read(lambda c: [(row[0], row[1], row[2]) for row in c.execute(statement)])
 
     async def counts(self) -> Mapping[Status, int]:
         statement = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
@@ -175,6 +200,11 @@ class JobStore:
 
     async def forget_invocations(self, before: float) -> None:
         await self._database.write(lambda c: c.execute(invocations.delete().where(invocations.c.at < before)))
+
+
+def _shown_to(uid: str | None) -> list[sa.ColumnElement[bool]]:
+    """None stands for everybody."""
+    return [] if uid is None else [sa.or_(jobs.c.owner == uid, jobs.c.viewer == uid)]
 
 
 def _page_mark(page: str) -> int:

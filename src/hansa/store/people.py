@@ -6,6 +6,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from hansa import identity
 from hansa.storage import OwnerOf, PersonRecord
 from hansa.store.database import Database
 from hansa.store.tables import users
@@ -32,10 +33,26 @@ class PeopleStore:
                     raise
         raise AssertionError("unreachable")
 
+    async def move(self, old: str, new: str) -> None:
+        """The people of an issuer that has another address now; they keep their uids. Raises `AnotherPerson` where
+        somebody came under both addresses already."""
+        moved = users.update().where(users.c.issuer == old).values(issuer=new)
+        try:
+            await self._database.write(lambda connection: connection.execute(moved))
+        except exc.IntegrityError:
+            raise identity.errors.AnotherPerson(
+                f"somebody is on record with the same subject at {old} and at {new}",
+                hint=f"take {old} out of formerly: the two are different people here",
+            ) from None
+
 
 def _add(connection: sa.Connection, person: PersonRecord, choose: Callable[[OwnerOf], str]) -> PersonRecord:
     row = connection.execute(sa.select(users).where(users.c.uid == person.uid)).one_or_none()
     if row is not None:
+        if (row.issuer, row.subject) != (person.issuer, person.subject):
+            raise identity.errors.AnotherPerson(
+                f"the uid {person.uid[:60]!r} is somebody else's", hint="tell the cluster's operator"
+            )
         return _record(row)
 
     def owner_of(namespace: str) -> str | None:
@@ -47,6 +64,7 @@ def _add(connection: sa.Connection, person: PersonRecord, choose: Callable[[Owne
             uid=added.uid,
             name=added.name,
             issuer=added.issuer,
+            subject=added.subject,
             namespace=added.namespace,
             store_secret=added.sealed,
             created=added.created,
@@ -56,4 +74,12 @@ def _add(connection: sa.Connection, person: PersonRecord, choose: Callable[[Owne
 
 
 def _record(row: sa.Row[tuple[object, ...]]) -> PersonRecord:
-    return PersonRecord(row.uid, row.name, row.issuer, row.namespace, bytes(row.store_secret), row.created)
+    return PersonRecord(
+        uid=row.uid,
+        name=row.name,
+        issuer=row.issuer,
+        subject=row.subject,
+        namespace=row.namespace,
+        sealed=bytes(row.store_secret),
+        created=row.created,
+    )

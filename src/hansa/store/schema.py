@@ -47,7 +47,7 @@ def upgrade(engine: sa.Engine, target: str = "head") -> None:
     try:
         _upgrade(engine, target)
     except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
-        raise down(error) from error
+        raise down(error, engine.url) from error
 
 
 def _upgrade(engine: sa.Engine, target: str) -> None:

@@ -28,6 +28,7 @@ jobs = sa.Table(
     sa.Column("name", sa.String(63), nullable=False, unique=True),
     sa.Column("service", sa.String(63), nullable=False),
     sa.Column("owner", sa.String(255), nullable=False),
+    sa.Column("viewer", sa.String(255), nullable=False),
     sa.Column("status", sa.String(16), nullable=False),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("started", sa.Float),
@@ -73,6 +74,8 @@ users = sa.Table(
     sa.Column("namespace", sa.String(63), nullable=False, unique=True),
     sa.Column("store_secret", sa.LargeBinary, nullable=False),  # encrypted
     sa.Column("created", sa.Float, nullable=False),
+    sa.Column("subject", sa.String(255), nullable=False),
+    sa.Index(None, "issuer", "subject", unique=True),  # a person has one uid
 )
 
 buckets = sa.Table(
@@ -127,7 +130,7 @@ invocations = sa.Table(
 
 facts = sa.Table(
     "facts",
-    metadata,  # single values an administrator set at run time, such as the allowed image repositories
+    metadata,  # single values decided at run time, such as the allowed image repositories
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("value", sa.Text, nullable=False),  # JSON
 )
@@ -161,7 +164,16 @@ delegations = sa.Table(
     sa.Column("publisher", sa.Integer, nullable=False),  # the epoch that may publish outputs; -1: nobody yet
     sa.Column("decision", sa.Text, nullable=False),  # JSON: scores and refusals of every member, last offer last
     sa.Column("heard", sa.Float, nullable=False),  # when the member last told of it
+    sa.Column("given", sa.Float, nullable=False),  # when it was offered to this member
+    sa.Column("running", sa.Float),  # when this member was first heard to run it
     sa.Index(None, "phase"),
+)
+
+loan_ends = sa.Table(
+    "loan_ends",
+    metadata,  # keys of runs that the store was to end, and was away
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("since", sa.Float, nullable=False),
 )
 
 receipts = sa.Table(

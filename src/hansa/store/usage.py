@@ -1,10 +1,10 @@
 """Who used what? Requests and CPU time added up in the database, so that an answer never holds single rows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from hansa.resources import Invocation, Requests, Used
+from hansa.resources import Invocation, Requests
 from hansa.store.database import Database
 from hansa.store.tables import invocations, jobs
 
@@ -51,14 +51,6 @@ class UsageStore:
         ).order_by(table.id.desc()).limit(most)  # fmt: skip
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return [Invocation(*row) for row in rows]
-
-    async def load_of(self, uid: str, statuses: Collection[str] = ("Pending", "Running")) -> Used:
-        """Millicores and bytes of memory that a user's jobs in these states ask for here, all together."""
-        query = sa.select(
-            sa.func.coalesce(sa.func.sum(jobs.c.cpu), 0), sa.func.coalesce(sa.func.sum(jobs.c.memory), 0)
-        ).where(jobs.c.owner == uid, jobs.c.status.in_(list(statuses)), jobs.c.phase != "away")
-        cpu, memory = await self._database.read(lambda connection: connection.execute(query).one())
-        return Used(int(cpu), int(memory))
 
 
 def _among(column: sa.Column[str], services: frozenset[str] | None) -> sa.ColumnElement[bool]:

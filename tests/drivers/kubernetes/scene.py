@@ -1,5 +1,6 @@
 """A job host on a real Kubernetes, with a store that its pods can reach."""
 
+import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from hansa.drivers.egress import system_resolver
+from hansa.drivers.kubernetes import NetworkPolicies, NetworkSources, network_rules
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
@@ -18,6 +21,8 @@ from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
 from hansa.drivers.s3 import OpenStore, S3Store
 from hansa.drivers.s3.relay import Relay
+from hansa.kernel.egress import Rule
+from hansa.kernel.kubernetes import NetworkSettings
 from hansa.services import RunOrder
 from hansa.storage import ObjectStore, StoreAddress
 from real.kubernetes import hansa_image, kubernetes_manager
@@ -60,22 +65,32 @@ async def opened(access: Access, object_store: OpenStore, namespace: str) -> Asy
         board.start()
         undo.push_async_callback(board.close)
         logs = KubernetesLogs(api.client, board, store, own, limit=64 * 1024)
-        keys = {
-            "endpoint": store.address.endpoint,
-            "region": store.address.region,
-            "access_key": object_store.keys.access_key,
-            "secret_key": object_store.keys.secret_key,
-        }
+        assert object_store.loans is not None
+        lend, end_keys = object_store.loans.lend, object_store.loans.end
 
         async def keys_of(order: RunOrder) -> Mapping[str, Any]:
-            return keys
+            return store.address.with_keys(await lend(order.name, order.reach))
 
+        sources = NetworkSources(
+            cluster=cluster,
+            network=NetworkSettings(),
+            private="",
+            outside=True,
+            allow=Rule.of(()),
+            store=store.address.endpoint,
+            resolve=system_resolver,
+        )
+        policies = NetworkPolicies(api, cluster, lambda: network_rules(api, sources))
+        keeping = asyncio.create_task(policies.work(), name="keep network policies")
+        undo.push_async_callback(ended, keeping)
         engine = Engine(
             api=api,
             board=board,
             shape=Shape(cluster=cluster, stager_image=hansa_image.NAME),
             homes=Namespaces(api, cluster, default=namespace),
             store_of=keys_of,
+            policies=policies,
+            end_keys=end_keys,
         )
         exposed = KubernetesExposedHost(engine)
         undo.push_async_callback(exposed.close)
@@ -83,6 +98,11 @@ async def opened(access: Access, object_store: OpenStore, namespace: str) -> Asy
         undo.push_async_callback(sync.close)
         host = KubernetesJobHost(engine, logs, store=store, bucket=own, pull_patience=5)
         yield Scene(engine, host, exposed, sync, logs, board, api, store, bucket, namespace)
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
 
 
 @contextlib.asynccontextmanager

@@ -15,7 +15,7 @@ from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.errors import ApiRefused
 from hansa.identity import Caller, Vault
 from hansa.kernel.clock import SystemClock
-from hansa.settings import QuotaSettings
+from hansa.kernel.quota import QuotaSettings
 from hansa.storage import BucketRegister, Grants, People, VolumeExists, VolumeQuota, Volumes
 from hansa.store import BucketStore, Database, PeopleStore, QuotaStore, VolumeStore, make_engine, schema, sqlite_url
 from real.kubernetes.access import Access
@@ -234,7 +234,7 @@ class TestWithRowsAndQuotas:
     async def test_a_quota_of_number_and_size_holds_and_leaves_no_claim(
         self, api: Connection, volumes: Volumes, namespace: str
     ) -> None:
-        alice = Caller(kind="user", uid="alice", name="Alice")
+        alice = Caller(kind="user", uid="alice", name="Alice", subject="alice")
         for refused in ("50Mi", "700Mi"):
             with pytest.raises(VolumeQuota):
                 await volumes.create(alice, "odd", refused)
@@ -263,7 +263,7 @@ class TestWithoutRights:
         await opened.close()
 
     async def test_what_is_refused_leaves_no_row(self, volumes: Volumes) -> None:
-        alice = Caller(kind="user", uid="alice", name="Alice")
+        alice = Caller(kind="user", uid="alice", name="Alice", subject="alice")
         with pytest.raises(ApiRefused):
             await volumes.create(alice, "one", "200Mi")
         assert await volumes.listing(alice) == []

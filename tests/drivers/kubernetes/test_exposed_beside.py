@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from lightkube.resources.networking_v1 import Ingress
 
@@ -18,6 +19,7 @@ from hansa.drivers.kubernetes.exposed_beside import HTTP_ROUTE, Routes
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
 from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.pods import Shape
+from hansa.resources import Needs, Share
 from hansa.services import RunOrder
 from hansa.services.service import Expose
 from real.kubernetes.cluster import KubernetesCluster
@@ -25,8 +27,8 @@ from real.kubernetes.cluster import KubernetesCluster
 SECONDS = 60.0
 
 
-def exposed(**expose: Any) -> RunOrder:
-    return orders.order("serve", name="page", expose=Expose(api_port=(8080,), **expose))
+def exposed(visibility: str = "public", **expose: Any) -> RunOrder:
+    return orders.order("serve", name="page", visibility=visibility, expose=Expose(api_port=(8080,), **expose))
 
 
 @pytest.fixture
@@ -64,6 +66,10 @@ async def test_an_ingress_for_what_anybody_may_call(engine: Engine) -> None:
     await host.apply(exposed(set_auth=True), running=True)  # now the manager has to look who comes
     assert await engine.api.list(Ingress, engine.homes.placed("")) == []
     await host.apply(exposed(), running=True)
+    for visibility in ("private", "restricted", ""):
+        await host.apply(exposed(visibility), running=True)
+        assert await engine.api.list(Ingress, engine.homes.placed("")) == []
+    await host.apply(exposed(), running=True)
     await host.remove("page")
     await until(engine, Ingress, there=False)
     await host.close()
@@ -94,4 +100,37 @@ async def test_it_is_scaled_between_its_bounds(engine: Engine) -> None:
     await host.apply(exposed(min_scale=1, max_scale=3), running=True)
     await host.remove("page")
     await until(engine, HorizontalPodAutoscaler, there=False)
+    await host.close()
+
+
+async def test_it_is_scaled_no_further_than_its_owners_share(engine: Engine) -> None:
+    asked = exposed(min_scale=2, max_scale=50)
+    admission, each = engine.admission, asked.cpu
+    admission.shares.share_of = lambda owner: Share(cpu=4 * each)
+    host = KubernetesExposedHost(engine)
+    await host.apply(asked, running=True)
+
+    async def bounds(least: int, most: int) -> None:
+        async with asyncio.timeout(SECONDS):
+            while True:
+                made = await engine.api.list(HorizontalPodAutoscaler, engine.homes.placed(""))
+                if [(one.spec.minReplicas, one.spec.maxReplicas) for one in made] == [(least, most)]:
+                    return
+                await asyncio.sleep(0.1)
+
+    await bounds(2, 4)
+    owner = asked.service.owner
+    assert admission.shares.of(owner).cpu == 2 * each
+    assert admission.try_hold("job", Needs(each, 0, 0, owner), room=False)
+    await bounds(2, 3)  # seen within some seconds
+    admission.release("job")
+    await bounds(2, 4)
+    await host.apply(exposed(min_scale=9, max_scale=9), running=True)
+    (made,) = await engine.api.list(Deployment, engine.homes.placed(""))
+    assert made.spec.replicas == 4
+    shown = host.deployment("page")
+    assert shown is not None
+    assert "quota" in shown.reason
+    await host.remove("page")
+    assert admission.shares.of(owner).cpu == 0
     await host.close()

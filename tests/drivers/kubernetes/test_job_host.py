@@ -94,3 +94,20 @@ async def test_outputs_become_visible_only_if_allowed(scene: Scene, allowed: boo
     assert (outcome.succeeded, outcome.exit_code) == (allowed, 0)
     assert await keys_of(scene.store, scene.bucket) == (["out/x"] if allowed else [])
     assert asked == 1
+
+
+async def test_the_logs_of_one_owner_that_are_kept_stay_within_their_share(scene: Scene) -> None:
+    made = scene.api.client, scene.board, scene.store, scene.bucket, 64 * 1024
+    logs, text = KubernetesLogs(*made, 128 * 1024), "2026-01-01T00:00:00Z word\n" * 1200
+    await logs.keep("his", text, owner="bob")
+    for number in range(8):
+        await logs.keep(f"job-{number}", text, owner="alice")
+    for kept in ("his", "job-7"):
+        assert await logs.read(kept, timestamps=True) == text
+    assert "this log was dropped for newer ones" in (await logs.read("job-0", timestamps=False) or "")
+    stored = await scene.store.list(scene.bucket, "logs/", "")
+    assert sum(one.size for one in stored.objects) < (64 + 128) * 1024
+    again = KubernetesLogs(*made, 40 * 1024)  # a later life of the manager, with less room
+    await again.recall([(f"job-{number}", "alice", float(number)) for number in range(8)])
+    assert "dropped" in (await again.read("job-6", timestamps=False) or "")
+    assert await again.read("job-7", timestamps=True) == text

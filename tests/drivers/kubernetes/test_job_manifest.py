@@ -34,7 +34,7 @@ def test_a_plain_job_is_one_container_and_has_no_rights() -> None:
     assert data.keys() == {"call", "script.sh", "function_config.yaml", "input"}
     assert data["input"] == b"hello"
     (script,) = pod["containers"]
-    assert script["resources"]["limits"] == {"cpu": "250m", "memory": str(32 * MIB)}
+    assert script["resources"]["limits"] == {"cpu": "250m", "memory": str(32 * MIB), "ephemeral-storage": str(64 * MIB)}
     assert script["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -62,10 +62,12 @@ def test_what_the_stager_reads_is_what_was_ordered() -> None:
     event = events.minio_event("b", "in/x", size=1, etag="e", at=1.0)
     data, _, _ = made(order("true", event=event, output=OUTPUT, providers=KEYS, log_level="ERROR"))
     again = msgspec.json.decode(data["order.json"], type=Paper)
-    copy = again.order(again.event)
-    assert (copy.event, copy.service.output, copy.service.log_level) == (event, OUTPUT, "ERROR")
-    assert copy.providers == KEYS
-    assert copy.service.token == ""
+    plan = again.steps
+    assert (again.log_level, again.input_name) == ("ERROR", "x")
+    assert plan.input is not None
+    assert (plan.input.bucket, plan.input.key) == ("b", "in/x")
+    assert [(one.bucket, one.folder) for one in plan.outputs] == [("bucket", "out")]
+    assert {one.secret_key for one in plan.stores} == {one["secret_key"] for one in KEYS.values()}
 
 
 def test_a_large_event_is_no_part_of_the_secret() -> None:
@@ -73,7 +75,7 @@ def test_a_large_event_is_no_part_of_the_secret() -> None:
     secret = job_manifest.secret(large, "people", SHAPE, Links("http://s3/link", "http://s3/gate"))
     assert sum(len(body) for body in (secret.data or {}).values()) < 10_000
     told = msgspec.json.decode(base64.b64decode((secret.data or {})["order.json"]), type=Paper)
-    assert (told.event, told.event_url, told.gate_url) == (b"", "http://s3/link", "http://s3/gate")
+    assert (told.input_url, told.gate_url) == ("http://s3/link", "http://s3/gate")
 
 
 def test_labels_carry_what_they_can() -> None:

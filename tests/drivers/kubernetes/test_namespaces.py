@@ -199,7 +199,7 @@ async def test_hosts_put_an_order_where_it_belongs(ground: Ground) -> None:
     asked = [order("true", namespace=name), order("true")]
     assert [engine().namespace_of(one) for one in asked] == [name, ground.prefix]
     assert [engine(allowed=("a", name)).namespace_of(one) for one in asked] == [name, "a"]
-    await engine(owner_of=lambda _: "alice").ensure_namespace(name)
+    await engine(owner_of=lambda _: "alice").prepare(asked[0])
     assert (await ground.found(name)).annotations["oscar.grycap.upv.es/owner"] == "alice"
 
 
@@ -227,7 +227,7 @@ async def people(ground: Ground, folder: Path, cluster: str) -> AsyncIterator[Pe
 
 async def test_two_managers_that_share_a_kubernetes_keep_users_apart(ground: Ground, tmp_path: Path) -> None:
     """Also after one of them lost its database; where nobody was before, a user's name is the same everywhere."""
-    one, two = (Caller(kind="user", uid=f"62bb11b40398f7377876-{end}", name=end) for end in ("one", "two"))
+    one, two = (Caller(kind="user", uid=f"62bb11b40398f7377876-{end}", name=end, subject=end) for end in ("one", "two"))
     assert user_namespace(ground.prefix, one.uid) == user_namespace(ground.prefix, two.uid)
     async with people(ground, tmp_path / "a", "lubeck") as here, people(ground, tmp_path / "b", "visby") as there:
         given = [(await who.ensure(user)).namespace for who in (here, there) for user in (one, two)]

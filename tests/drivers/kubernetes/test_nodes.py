@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,6 +17,7 @@ from lightkube.generic_resource import create_global_resource
 from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 from lightkube.resources.core_v1 import Namespace, Node, Pod, ServiceAccount
 
+from drivers.kubernetes import restricted
 from hansa.drivers.kubernetes import labels
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.nodes import KubernetesNodes, counted, requests_of
@@ -173,10 +175,13 @@ async def _created(api: AsyncClient, one: dict[str, Any]) -> bool:
     return True
 
 
-async def test_without_the_right_to_look_the_settings_decide(kubernetes_api: KubernetesCluster) -> None:
-    connection = Connection.open(kubernetes_api.access.kubeconfig)
+async def test_without_the_right_to_look_the_settings_decide(kubernetes_api: KubernetesCluster, tmp_path: Path) -> None:
+    access = kubernetes_api.access
+    async with access.client() as api:
+        file = await restricted.account(api, access, tmp_path / "account", {"one": ["pods"]})
+    connection = Connection.open(file)
     given = JobSettings(cpu="8", memory="16Gi")
-    blind = KubernetesNodes(connection, CLUSTER, given, namespaces=("one",))
+    blind = KubernetesNodes(connection, CLUSTER, given, listed=lambda: ("one",))
     await blind.refresh()
     assert blind.look() == ()
     assert blind.capacity() == Needs(8000, 16 * GIB)

@@ -19,9 +19,9 @@ from hansa.drivers.kubernetes.errors import ApiRefused
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.drivers.kubernetes.pods import Shape
+from hansa.kernel.quota import QuotaSettings
 from hansa.resources import Limits
 from hansa.services import RunOrder, StorageIO
-from hansa.settings import QuotaSettings
 from real.kubernetes import hansa_image
 from real.kubernetes.access import Access
 
@@ -71,6 +71,7 @@ async def test_it_comes_with_the_namespace_and_follows_the_users(
         "requests.nvidia.com/gpu": "1",
         "persistentvolumeclaims": "2",
         "requests.storage": "2Gi",
+        "requests.ephemeral-storage": "10560Mi",
     }
     more = Limits.of(QuotaSettings(cpu="4", volumes=9))
     await homes.apply_quota(namespace, more)
@@ -96,7 +97,8 @@ async def pods(api: Connection, namespace: str, name: str) -> list[Any]:
 
 async def test_all_of_a_users_quota_can_be_used_with_our_containers_beside(api: Connection, namespace: str) -> None:
     out = (StorageIO(storage_provider="minio.default", path="b/out"),)
-    asked = [order("sleep 60", output=out, cpu=200, memory=2**31 // 10, seconds=60) for _ in range(10)]
+    keys = {"minio.default": {"endpoint": "http://store", "access_key": "lent", "secret_key": "lent"}}
+    asked = [order("sleep 60", output=out, providers=keys, cpu=200, memory=2**31 // 10) for _ in range(10)]
     for one in asked:
         await start(api, namespace, one)
     async with asyncio.timeout(PATIENCE):
@@ -138,7 +140,11 @@ async def test_a_container_that_says_nothing_is_counted_small(api: Connection, n
     about = {"name": "plain", "namespace": namespace}
     spec = {"containers": [body], "nodeName": "nowhere"}
     made = await until_made(api, Pod.from_dict({"metadata": about, "spec": spec}))
-    assert made.spec.containers[0].resources.requests == {"cpu": "10m", "memory": "64Mi"}
+    assert made.spec.containers[0].resources.requests == {
+        "cpu": "10m",
+        "memory": "64Mi",
+        "ephemeral-storage": "16Mi",
+    }
     assert made.spec.containers[0].resources.limits is None
 
 

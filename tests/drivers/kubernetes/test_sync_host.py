@@ -1,6 +1,7 @@
 """Are synchronous calls answered in Kubernetes as on one machine? The contract, then what workers are kept for."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from lightkube.resources.core_v1 import Pod
@@ -10,6 +11,8 @@ from contracts.orders import order
 from contracts.sync_host import SyncHostContract
 from drivers.kubernetes.scene import Scene
 from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
+from hansa.resources import Share
+from hansa.services import NoWorker
 from hansa.services.service import Synchronous
 
 pytest_plugins = ("real.object_store",)
@@ -54,3 +57,22 @@ async def test_warm_workers_are_there_before_a_call_and_go_when_nobody_wants_the
         await scene.sync.settle({})
         while worker in await pods(scene):
             await asyncio.sleep(0.2)
+
+
+async def test_workers_stay_within_the_share_of_who_calls_and_idle_ones_make_room(scene: Scene) -> None:
+    admission = scene.engine.admission
+    admission.shares.share_of = lambda owner: Share(250)
+    asked = order("sleep 5", cpu=200, seconds=60, owner="alice")
+    first = asyncio.create_task(scene.sync.invoke(asked))
+    async with asyncio.timeout(60):
+        while not await pods(scene):
+            await asyncio.sleep(0.1)
+    assert admission.shares.of("alice").cpu == 200
+    with pytest.raises(NoWorker, match="of your quota of 250m 50m are left"):
+        await scene.sync.invoke(replace(asked, seconds=0.5))
+    await first
+    (idle,) = await pods(scene)
+    other = order("echo hi", cpu=200, seconds=60, owner="alice", synchronous=Synchronous(max_scale=1))
+    assert (await scene.sync.invoke(other)).body == b"hi\n"  # it is another definition, and the idle one went for it
+    assert idle not in await pods(scene)
+    assert admission.shares.of("alice").cpu == 200

@@ -2,25 +2,29 @@
 
 import asyncio
 import json
+import socket
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from contracts.orders import order
+from hansa.drivers.local import images
+from hansa.drivers.local.background import Background
+from hansa.drivers.local.disks import Disks, trouble
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.runtime import HostRuntime
-from hansa.drivers.s3 import S3Store
+from hansa.drivers.local.staging import OwnStore
+from hansa.kernel.errors import Temporary
 from hansa.services import StorageIO
-from hansa.storage import Keys, ObjectStore, StoreAddress
+from hansa.storage import Keys, StoreAddress
 
-NOBODY_LISTENS = "http://127.0.0.1:1"
+NOBODY_LISTENS = StoreAddress("http://127.0.0.1:1", "", verify=True)
 
 
-def open_foreign(kind: str, config: Mapping[str, Any]) -> ObjectStore:
-    raise NotImplementedError("this job has no foreign store")
+async def dial(host: str, port: int, own: bool) -> socket.socket:
+    raise Temporary("nobody listens")
 
 
 async def main(told: dict[str, Any]) -> None:
@@ -28,10 +32,11 @@ async def main(told: dict[str, Any]) -> None:
     runtime = await HostRuntime.open(instance="killed", uid_base=told["uid_base"], run_dir=home / "launcher-killed")
     engine = Engine(
         runtime=runtime,
-        store=S3Store(StoreAddress(NOBODY_LISTENS, "", verify=True), Keys("key", "secret-secret")),
-        open_foreign=open_foreign,
+        own=OwnStore(address=NOBODY_LISTENS, root=Keys("key", "secret-secret"), later=Background().start),
+        dial=dial,
         work=home / "work",
         node="node-1",
+        disks=Disks.open(home / "work", hard=not trouble(), size=images.SMALLEST),
     )
     output = (StorageIO(storage_provider="minio.default", path=told["output"]),)
     job = order(told["script"], output=output)

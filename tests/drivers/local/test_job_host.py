@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,30 +18,22 @@ import pytest
 
 from contracts.job_host import JobHostContract, keys_of, log_of, uploaded
 from contracts.orders import order
+from hansa.drivers.local.disks import Disks
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.launch import Ceiling
 from hansa.drivers.local.runtime import HostRuntime
-from hansa.drivers.s3 import OpenStore, S3Store
+from hansa.drivers.local.workdir import Workdir
+from hansa.drivers.s3 import OpenStore
 from hansa.kernel.errors import Invalid
 from hansa.services import StorageIO, VolumeMount
-from hansa.storage import Keys, ObjectStore, StoreAddress
+from hansa.storage import ObjectStore, StoreAddress
 
 pytest_plugins = ("real.object_store",)
 
 ROOT = Path(__file__).resolve().parents[3]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="users of their own for jobs need root")
-
-
-@pytest.fixture
-def logs(home: Path) -> LogBook:
-    return LogBook(home / "logs", limit=64 * 1024)
-
-
-@pytest.fixture
-def host(engine: Engine, logs: LogBook) -> LocalJobHost:
-    return LocalJobHost(engine, logs)
 
 
 def to(bucket: str, folder: str = "out") -> tuple[StorageIO, ...]:
@@ -73,17 +67,32 @@ async def relay(port: int, endpoint: str) -> AsyncIterator[None]:
 
 
 def processes_of(uid_base: int) -> list[int]:
-    """Every process of this manager's jobs."""
+    """Every process of this manager's jobs, but for those that are dead and only not yet asked how they ended."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                owner = entry.stat().st_uid
+                owner, state = entry.stat().st_uid, (entry / "stat").read_text().rpartition(") ")[2][0]
             except OSError:
                 continue
-            if uid_base <= owner < uid_base + 256:
+            if uid_base <= owner < uid_base + 256 and state not in "ZX":
                 found.append(int(entry.name))
     return found
+
+
+@pytest.fixture
+def listed() -> Iterator[list[int]]:
+    """The threads in which folders were listed."""
+    heard: list[int] = []
+    listening = True
+
+    def hear(event: str, _: object) -> None:
+        if listening and event in ("os.listdir", "os.scandir"):
+            heard.append(threading.get_ident())
+
+    sys.addaudithook(hear)  # there is no way to take it away again
+    yield heard
+    listening = False
 
 
 class TestLocal(JobHostContract):
@@ -91,6 +100,29 @@ class TestLocal(JobHostContract):
 
 
 class TestWhatAScriptLeaves:
+    async def test_outputs_that_the_machine_could_not_keep_are_not_delivered(
+        self, host: LocalJobHost, store: ObjectStore, bucket: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(workdir: Workdir) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(Workdir, "write_out", full)
+        outcome = await host.run(order('echo holes > "$TMP_OUTPUT_DIR/x"', output=to(bucket)))
+        assert (outcome.succeeded, outcome.reason) == (
+            False,
+            "what it wrote was lost: No space left on device on the disk of this machine",
+        )
+        assert await keys_of(store, bucket) == []
+
+    async def test_a_run_that_an_older_manager_began_starts_over(self, host: LocalJobHost, home: Path) -> None:
+        """Its folder has no `disk`."""
+        job = order("echo anew")
+        left = home / "work" / job.name / "job"
+        left.mkdir(parents=True)
+        (left / "old").touch()
+        assert (await host.run(job)).succeeded
+        assert not left.exists()
+
     async def test_links_out_of_its_folder_are_not_followed(
         self, host: LocalJobHost, home: Path, store: ObjectStore, bucket: str
     ) -> None:
@@ -123,9 +155,12 @@ class TestWhatAScriptLeaves:
 
     @needs_root
     async def test_a_hard_link_to_a_file_of_others_is_left_out(
-        self, host: LocalJobHost, home: Path, store: ObjectStore, bucket: str
+        self, engine: Engine, logs: LogBook, home: Path, store: ObjectStore, bucket: str
     ) -> None:
-        """Where a machine lets users make such links (`fs.protected_hardlinks=0`), and the sandbox is weak."""
+        """Where a machine lets users make such links (`fs.protected_hardlinks=0`), and the sandbox is weak. A disk of
+        the run's own knows no files of others."""
+        engine = replace(engine, disks=Disks(home))
+        host = LocalJobHost(engine, logs)
         secret = home / "manager-secret"
         secret.write_text("the manager's own")
         job = order(
@@ -133,7 +168,7 @@ class TestWhatAScriptLeaves:
             output=to(bucket),
         )
         running = asyncio.create_task(host.run(job))
-        output = home / "work" / job.name / "job" / "output"
+        output = engine.workdir(job.name).output
         async with asyncio.timeout(20):
             while not (output / "b").exists():
                 await asyncio.sleep(0.02)
@@ -155,6 +190,16 @@ class TestWhatAScriptLeaves:
         assert "nested" in outcome.reason
         await host.discard(job.name)
         assert not (home / "work" / job.name).exists()
+
+    async def test_the_managers_loop_lists_no_folder_of_a_job(
+        self, host: LocalJobHost, logs: LogBook, listed: list[int], bucket: str
+    ) -> None:
+        """How much is in there is the job's to say, and everybody else would wait."""
+        job = order('mkdir "$TMP_OUTPUT_DIR/deep"; echo x > "$TMP_OUTPUT_DIR/deep/x"; exit 1', output=to(bucket))
+        assert not (await host.run(job)).succeeded
+        assert "outputs of a failed script are not stored" in await log_of(logs, job.name)
+        assert listed, "somebody looked"
+        assert threading.get_ident() not in listed
 
     async def test_a_name_cannot_lead_out_of_the_work_folder(self, host: LocalJobHost) -> None:
         with pytest.raises(Invalid):
@@ -182,12 +227,11 @@ class TestEnd:
         assert (await log_of(logs, job.name)).count("ran\n") == 1
 
     async def test_a_run_cut_short_starts_over_in_a_fresh_folder(
-        self, host: LocalJobHost, logs: LogBook, home: Path, store: ObjectStore, bucket: str
+        self, host: LocalJobHost, logs: LogBook, engine: Engine, store: ObjectStore, bucket: str
     ) -> None:
         job = order('ls "$TMP_OUTPUT_DIR"; echo new > "$TMP_OUTPUT_DIR/new"', output=to(bucket))
-        old = home / "work" / job.name / "job" / "output"
-        old.mkdir(parents=True)
-        (old / "half").write_text("half")
+        workdir = engine.workdir(job.name)
+        await engine.prepare(job, workdir, {"output/half": b"half"})
         assert (await host.run(job)).succeeded
         assert await keys_of(store, bucket) == ["out/new"]
         assert "half" not in await log_of(logs, job.name)
@@ -207,7 +251,14 @@ class TestEnd:
 
 class TestManagerKilled:
     async def test_a_script_that_ended_is_not_run_again(
-        self, host: LocalJobHost, logs: LogBook, home: Path, store: ObjectStore, bucket: str, uid_base: int
+        self,
+        engine: Engine,
+        host: LocalJobHost,
+        logs: LogBook,
+        home: Path,
+        store: ObjectStore,
+        bucket: str,
+        uid_base: int,
     ) -> None:
         """kill -9 between the script's end and the upload; the next manager goes on from there."""
         job = order('cat /proc/sys/kernel/random/uuid > "$TMP_OUTPUT_DIR/id"; echo ran', output=to(bucket))
@@ -233,7 +284,7 @@ class TestManagerKilled:
             if manager.returncode is None:
                 manager.kill()
             await manager.wait()
-        left = (home / "work" / job.name / "job" / "output" / "id").read_bytes()
+        left = (engine.workdir(job.name).output / "id").read_bytes()
         outcome = await host.run(job)
         assert outcome.succeeded
         assert await store.get(bucket, "out/id") == left
@@ -263,9 +314,9 @@ class TestStaging:
         with socket.socket() as reserved:
             reserved.bind(("127.0.0.1", 0))
             port = reserved.getsockname()[1]
-        away = S3Store(StoreAddress(f"http://127.0.0.1:{port}", "", verify=True), object_store.keys)
+        away = replace(engine.own, address=StoreAddress(f"http://127.0.0.1:{port}", "", verify=True))
         logs = LogBook(home / "logs", limit=64 * 1024)
-        host = LocalJobHost(replace(engine, store=away), logs)
+        host = LocalJobHost(replace(engine, own=away), logs)
         job = order('echo late > "$TMP_OUTPUT_DIR/late.txt"', output=to(bucket))
         running = asyncio.create_task(host.run(job))
         try:
@@ -277,14 +328,12 @@ class TestStaging:
         finally:
             running.cancel()
             await asyncio.wait([running])
-            await away.close()
         assert await object_store.store.get(bucket, "out/late.txt") == b"late\n"
 
     async def test_a_store_that_stays_away_fails_the_job_in_the_end(self, engine: Engine, home: Path) -> None:
-        gone = S3Store(StoreAddress("http://127.0.0.1:1", "", verify=True), Keys("key", "secret-secret"))
-        host = LocalJobHost(replace(engine, store=gone, patience=1), LogBook(home / "logs", limit=2**16))
+        gone = replace(engine.own, address=StoreAddress("http://127.0.0.1:1", "", verify=True))
+        host = LocalJobHost(replace(engine, own=gone, patience=1), LogBook(home / "logs", limit=2**16))
         outcome = await host.run(order('echo x > "$TMP_OUTPUT_DIR/x"', output=to("bucket")))
-        await gone.close()
         assert (outcome.succeeded, outcome.exit_code) == (False, 0)
         assert "could not be stored" in outcome.reason
 

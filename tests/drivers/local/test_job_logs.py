@@ -130,3 +130,75 @@ def test_lines_are_cut_where_they_end_or_get_too_long() -> None:
     assert cutter.feed(b"rest") == []
     assert cutter.finish() == [b"rest"]
     assert cutter.finish() == []
+
+
+class TestShares:
+    """What the logs of one owner may take together."""
+
+    @pytest.fixture
+    def book(self, tmp_path: Path) -> LogBook:
+        return LogBook(tmp_path / "logs", LIMIT, most=5 * LIMIT)
+
+    @staticmethod
+    def fill(book: LogBook, name: str, owner: str = "alice", lines: int = 7) -> None:
+        log = book.open(name, owner=owner)
+        log.feed((b"x" * 900 + b"\n") * lines)
+        log.close()
+
+    @staticmethod
+    def taken(book: LogBook) -> int:
+        return sum(path.stat().st_blocks * 512 for path in book.path("x").parent.parent.rglob("*.*"))
+
+    async def test_the_oldest_go_and_say_so_and_others_stay(self, book: LogBook) -> None:
+        self.fill(book, "his", "bob")
+        for number in range(12):
+            self.fill(book, f"job-{number}")
+            await asyncio.sleep(0.001)
+        assert self.taken(book) <= 7 * LIMIT
+        gone = await book.read("job-0", timestamps=False)
+        most = "the logs of one owner may take 40Ki (jobs.logs_per_owner)"
+        assert gone == f"hansa: this log was dropped for newer ones: {most}\n"
+        stamped = await book.read("job-0", timestamps=True)
+        assert stamped is not None
+        assert re.match(r"\d{4}-\d\d-\d\dT", stamped)
+        for kept in ("his", "job-11"):
+            assert (await book.read(kept, timestamps=False) or "").count("x" * 900) == 7
+        await book.remove("job-0")
+        assert await book.read("job-0", timestamps=False) is None
+
+    async def test_what_runs_is_cut_when_nothing_is_left_to_go(self, book: LogBook) -> None:
+        running = [book.open(f"job-{number}", owner="alice") for number in range(8)]
+        for log in running:
+            log.feed((b"x" * 900 + b"\n") * 7)
+        last, other = running[-1], book.open("his", owner="bob")
+        last.feed(b"more\n")
+        other.feed(b"heard\n")
+        for log in (*running, other):
+            log.close()
+        said = await book.read("job-7", timestamps=False) or ""
+        assert "more" not in said
+        assert re.search(r"hansa: \d+ bytes dropped: the logs of one owner may take 40Ki", said)
+        assert await book.read("his", timestamps=False) == "heard\n"
+        assert self.taken(book) <= 8 * LIMIT
+
+    async def test_silent_jobs_count_too(self, book: LogBook) -> None:
+        for number in range(40):
+            log = book.open(f"job-{number}", owner="alice")
+            log.say("INFO", "the script ended well")
+            log.close()
+        assert self.taken(book) <= 5 * LIMIT + 4096
+
+    async def test_a_log_from_elsewhere_counts(self, book: LogBook) -> None:
+        for number in range(12):
+            await book.keep(f"job-{number}", "2026-01-01T00:00:00Z word\n" * 250, owner="alice")
+        assert self.taken(book) <= 6 * LIMIT
+        assert "dropped" in (await book.read("job-0", timestamps=False) or "")
+
+    async def test_those_of_a_former_life_are_counted(self, book: LogBook, tmp_path: Path) -> None:
+        before = LogBook(tmp_path / "logs", LIMIT)
+        for number in range(12):
+            self.fill(before, f"job-{number}")
+        await book.recall([(f"job-{number}", "alice", float(number)) for number in range(13)])
+        assert self.taken(book) <= 5 * LIMIT
+        assert "dropped" in (await book.read("job-0", timestamps=False) or "")
+        assert "x" in (await book.read("job-11", timestamps=False) or "")

@@ -20,6 +20,9 @@ from contracts.job_host import JobHostContract
 from contracts.orders import MIB, order
 from contracts.sync_host import SyncHostContract
 from hansa import resources
+from hansa.drivers import egress
+from hansa.drivers.local import images
+from hansa.drivers.local.disks import Disks, trouble
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.exposed_host import LocalExposedHost
 from hansa.drivers.local.instance import Pace
@@ -32,12 +35,13 @@ from hansa.services.service import Expose
 
 pytest_plugins = ("real.object_store",)
 
-PODMAN, BUSYBOX = shutil.which("podman"), shutil.which("busybox")
+PODMAN = shutil.which("podman") if shutil.which("runc") else None
+BUSYBOX = shutil.which("busybox")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         PODMAN is None or BUSYBOX is None or os.geteuid() != 0,
-        reason="podman and a static busybox are not required; with both, as root, these tests run",
+        reason="podman with runc, and a static busybox, are not required; with them, as root, these tests run",
     ),
 ]
 
@@ -65,9 +69,21 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 async def runtime(home: Path, uid_base: int, image: str) -> AsyncIterator[PodmanRuntime]:
-    opened = await PodmanRuntime.open(instance=f"t-{secrets.token_hex(4)}", uid_base=uid_base, run_dir=home / "podman")
+    door = egress.Door(egress.Rule())
+    opened = await PodmanRuntime.open(
+        instance=f"t-{secrets.token_hex(4)}", uid_base=uid_base, run_dir=home / "podman", way_out=egress.Proxy(door)
+    )
     yield opened
     await opened.close()
+    await door.close()
+
+
+@pytest.fixture
+def disks(home: Path) -> Iterator[Disks]:
+    """Containers bind folders that everybody sees, so their disks are mounted where everybody sees them."""
+    opened = Disks.open(home / "work", hard=not trouble(), size=images.SMALLEST, placed=True)
+    yield opened
+    opened.close()
 
 
 class TestJobs(JobHostContract):
@@ -143,10 +159,12 @@ async def test_variables_arrive_whole_and_are_not_podmans(engine: Engine, home: 
 async def test_a_new_manager_ends_what_a_dead_one_left(runtime: PodmanRuntime, home: Path, engine: Engine) -> None:
     workdir = engine.workdir("left")
     left = order("sleep 300")
-    await engine.prepare(left, workdir)
-    (workdir.job / ".call").write_text("")
-    process = await engine.start(engine.launch(left, workdir, id="left"), left)
-    await PodmanRuntime.open(instance=runtime._instance, uid_base=1, run_dir=home / "again")
+    await engine.prepare(left, workdir, engine.call_files(left, workdir))
+    process = await engine.start(engine.launch(left, workdir, id="left"), left, workdir)
+    again = await PodmanRuntime.open(
+        instance=runtime._instance, uid_base=1, run_dir=home / "again", way_out=runtime._way_out
+    )
     async with asyncio.timeout(20):
         exit = await process.wait()
+    await again.close()
     assert exit.code == 137

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,11 @@ def warm_order(script: str = "echo answer", *, least: int = 1, most: int = 0, **
 class TestLocal(SyncHostContract):
     """The contract, on this machine."""
 
+    async def test_a_call_that_leaves_too_many_files_is_told_what_to_do(self, host: LocalSyncHost) -> None:
+        script = 'cd "$TMP_OUTPUT_DIR"; for i in $(seq 10001); do : > $i; done'
+        reply = await host.invoke(order(script, cpu=2000))
+        assert "more than 10,000 files, folders and links: pack its results into one file" in reply.reason
+
 
 class TestWarmWorkers:
     async def test_they_stand_ready_hold_their_share_and_are_replaced_after_use(
@@ -48,7 +54,7 @@ class TestWarmWorkers:
         wanted = warm_order("cat $INPUT_FILE_PATH; echo $$", least=2)
         await host.settle({"tool": wanted})
         await until(lambda: host.warm("tool") == 2)
-        assert admission.ledger.promised == resources.Needs(1000, 128 * MIB)
+        assert admission.ledger.promised == resources.Needs(1000, 128 * MIB, 128 * MIB)
         reply = await host.invoke(warm_order("cat $INPUT_FILE_PATH; echo $$", least=2, event=b"aGk="))
         assert reply.body.startswith(b"hi")
         await until(lambda: host.warm("tool") == 2)
@@ -117,4 +123,36 @@ class TestTraces:
         for shelf in (".run", ".exposed"):
             (home / "work" / shelf / "old").mkdir(parents=True)
         await engine.sweep()
-        assert list((home / "work").iterdir()) == []
+        assert [path.name for path in (home / "work").iterdir() if path.name != ".disks"] == []
+
+
+class TestShares:
+    """What one owner may hold; the warm worker of a service is its owner's, a call is its caller's."""
+
+    @pytest.fixture
+    async def host(self, engine: Engine, admission: resources.Admission) -> AsyncIterator[LocalSyncHost]:
+        admission.shares.share_of = lambda owner: resources.Share(500)
+        opened = LocalSyncHost(engine, admission)
+        yield opened
+        await opened.close()
+
+    async def test_no_more_warm_workers_than_the_share(
+        self, host: LocalSyncHost, admission: resources.Admission
+    ) -> None:
+        await host.settle({"tool": warm_order(least=3, cpu=200, owner="alice")})
+        await until(lambda: host.warm("tool") == 2)
+        assert admission.shares.of("alice").cpu == 400
+        with pytest.raises(NoWorker, match="of your quota of 500m 100m are left"):
+            await host.invoke(order("true", name="another", cpu=200, seconds=0.3, owner="alice"))
+
+    async def test_a_call_counts_for_who_calls(self, host: LocalSyncHost, admission: resources.Admission) -> None:
+        hers = warm_order("sleep 1", least=1, cpu=400, owner="alice")
+        await host.settle({"tool": hers})
+        await until(lambda: host.warm("tool") == 1)
+        call = asyncio.create_task(host.invoke(replace(hers, submitter="bob")))
+        await until(lambda: admission.shares.of("bob").cpu == 400)
+        with pytest.raises(NoWorker, match="quota"):
+            await host.invoke(replace(hers, seconds=0.2, submitter="bob"))
+        await until(lambda: admission.shares.of("alice").cpu == 400)  # the next one stands ready for the owner
+        await call
+        await until(lambda: admission.shares.of("bob").cpu == 0)

@@ -8,11 +8,12 @@ import base64
 import contextlib
 import http.server
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -20,8 +21,9 @@ from contracts.orders import order
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
-from hansa.drivers.runs.webdav import WebDav
-from hansa.kernel.errors import Forbidden, Temporary
+from hansa.drivers.runs.stager.errors import Refused, Trouble
+from hansa.drivers.runs.stager.plan import Store
+from hansa.drivers.runs.stager.webdav import WebDav
 from hansa.services import StorageIO
 
 pytest_plugins = ("real.object_store",)
@@ -99,23 +101,33 @@ async def test_a_job_stores_its_outputs_there(engine: Engine, home: Path, addres
     }
 
 
-async def test_wrong_keys_are_no_reason_to_try_again(address: str, tmp_path: Path) -> None:
-    (tmp_path / "x").touch()
-    async with contextlib.aclosing(_Opened(address, "wrong")) as dav:
-        with pytest.raises(Forbidden):
-            await dav.upload("b", "k", tmp_path / "x")
+def test_wrong_keys_are_no_reason_to_try_again(address: str, tmp_path: Path) -> None:
+    with _opened(address, "wrong") as dav, open(tmp_path / "x", "w+b") as file, pytest.raises(Refused):
+        dav.upload("b", "k", file.fileno(), 0)
 
 
-async def test_a_server_that_is_away_is(tmp_path: Path) -> None:
-    (tmp_path / "x").touch()
-    async with contextlib.aclosing(_Opened("http://127.0.0.1:1", "pass word")) as dav:
-        with pytest.raises(Temporary):
-            await dav.upload("b", "k", tmp_path / "x")
+def test_a_server_that_is_away_is(tmp_path: Path) -> None:
+    away = _opened("http://127.0.0.1:1", "pass word")
+    with away as dav, open(tmp_path / "x", "w+b") as file, pytest.raises(Trouble):
+        dav.upload("b", "k", file.fileno(), 0)
 
 
-class _Opened(WebDav):
-    def __init__(self, address: str, password: str) -> None:
-        super().__init__({"hostname": address, "login": "ana", "password": password})
+def test_only_so_many_folders_are_remembered(address: str, tmp_path: Path) -> None:
+    """Their number is the script's to say; one that was forgotten is simply made again."""
+    with _opened(address, "pass word", remembered=3) as dav, open(tmp_path / "x", "w+b") as file:
+        for number in (*range(10), *range(10)):
+            dav.upload("b", f"{number}/x", file.fileno(), 0)
+            assert len(dav._made) <= 3
+    assert set(Handler.files) == {f"/b/{number}/x" for number in range(10)}
 
-    async def aclose(self) -> None:
-        await self.close()
+
+@contextlib.contextmanager
+def _opened(address: str, password: str, **more: int) -> Iterator[WebDav]:
+    there = urlsplit(address)
+    dav = WebDav(
+        Store("webdav", address, access_key="ana", secret_key=password),
+        lambda: socket.create_connection((there.hostname, there.port)),
+        **more,
+    )
+    with contextlib.closing(dav):
+        yield dav

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from drivers.oidc.hand_clock import HandClock
+from drivers.oidc.trusted import trusted
 from entrypoints.cli.small_server import SmallServer
 from hansa.drivers.oidc import OidcExchange, Policy
 from hansa.kernel.issuer import IssuerSettings
@@ -32,7 +33,7 @@ async def exchanging(*issuers: IssuerSettings, **policy: Any) -> AsyncIterator[O
 
 
 def issuer(url: str, **more: Any) -> IssuerSettings:
-    return IssuerSettings(url=url, **{"client_id": "harbour", **more})
+    return trusted(url, **{"client_id": "harbour", **more})
 
 
 def jwt(**claims: Any) -> str:

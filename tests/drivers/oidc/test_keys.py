@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from drivers.oidc.hand_clock import HandClock, OpenVerifier
+from drivers.oidc.trusted import trusted
 from hansa.drivers.oidc import Policy
 from hansa.identity import errors
-from hansa.kernel.issuer import IssuerSettings
 from real import parts
 from real.identity_provider import IdentityProvider, identity_provider
 from real.rogue_issuer import DISCOVERY, Answer, RogueIssuer, rogue_issuer
@@ -27,7 +27,7 @@ async def until(true: Callable[[], bool]) -> None:
 
 async def test_fifty_first_requests_read_the_keys_once(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
     tokens = [provider.token("alice", "crowded") for _ in range(10)] * 5
-    async with open_verifier(IssuerSettings(url=provider.issuer("crowded"))) as verifier:
+    async with open_verifier(trusted(provider.issuer("crowded"))) as verifier:
         found = await asyncio.gather(*(verifier.verify(token) for token in tokens))
     assert {one.subject for one in found} == {"alice@test"}
     assert provider.asked("openid-configuration", "crowded") == 1
@@ -35,7 +35,7 @@ async def test_fifty_first_requests_read_the_keys_once(provider: IdentityProvide
 
 
 async def test_keys_change_while_we_run(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
-    async with open_verifier(IssuerSettings(url=provider.issuer("turning"))) as verifier:
+    async with open_verifier(trusted(provider.issuer("turning"))) as verifier:
         old = provider.token("alice", "turning")
         await verifier.verify(old)
         provider.rotate_keys("turning", keep_old=True)
@@ -51,7 +51,7 @@ async def test_a_withdrawn_key_ends_remembered_tokens(
     provider: IdentityProvider, open_verifier: OpenVerifier, clock: HandClock
 ) -> None:
     policy = Policy(keys_fresh=60)
-    async with open_verifier(IssuerSettings(url=provider.issuer("withdrawn")), policy=policy) as verifier:
+    async with open_verifier(trusted(provider.issuer("withdrawn")), policy=policy) as verifier:
         token = provider.token("alice", "withdrawn")
         await verifier.verify(token)
         provider.rotate_keys("withdrawn", keep_old=False)
@@ -74,7 +74,7 @@ async def test_unknown_key_ids_cannot_make_us_ask_for_each(
 ) -> None:
     async with (
         rogue_issuer() as rogue,
-        open_verifier(IssuerSettings(url=provider.issuer("flooded"))) as verifier,
+        open_verifier(trusted(provider.issuer("flooded"))) as verifier,
     ):
         await verifier.verify(provider.token("alice", "flooded"))
         before = provider.asked("certs", "flooded")
@@ -95,7 +95,7 @@ async def test_known_keys_serve_while_the_provider_is_down(open_verifier: OpenVe
     with identity_provider(realms={"test": {"access_ttl": 7200}}) as provider:
         issuer = provider.issuer()
         seen, unseen = provider.token("alice"), provider.token("bob")
-        async with open_verifier(IssuerSettings(url=issuer)) as verifier, rogue_issuer() as rogue:
+        async with open_verifier(trusted(issuer)) as verifier, rogue_issuer() as rogue:
             await verifier.verify(seen)
             provider.stop()
             clock.ahead = 3600  # the keys are old by now
@@ -111,7 +111,7 @@ async def test_known_keys_serve_while_the_provider_is_down(open_verifier: OpenVe
 async def test_an_issuer_that_is_down_from_the_start(open_verifier: OpenVerifier, clock: HandClock) -> None:
     async with rogue_issuer() as rogue:
         rogue.say(DISCOVERY, {}, status=503)
-        async with open_verifier(IssuerSettings(url=rogue.url, name="Harbour")) as verifier:
+        async with open_verifier(trusted(rogue.url, name="Harbour")) as verifier:
             for _ in range(5):
                 with pytest.raises(errors.IssuerUnavailable, match="Harbour") as raised:
                     await verifier.verify(rogue.token())
@@ -128,7 +128,7 @@ async def test_a_hanging_issuer_costs_a_bounded_time(open_verifier: OpenVerifier
     async with rogue_issuer() as rogue:
         rogue.answers["/certs"] = Answer(never=True)
         policy = Policy(time_limit=0.3)
-        async with open_verifier(IssuerSettings(url=rogue.url), policy=policy) as verifier:
+        async with open_verifier(trusted(rogue.url), policy=policy) as verifier:
             before = time.monotonic()
             answers = await asyncio.gather(*(verifier.verify(rogue.token()) for _ in range(10)), return_exceptions=True)
             assert {type(answer) for answer in answers} == {errors.IssuerUnavailable}
@@ -139,7 +139,7 @@ async def test_a_hanging_issuer_costs_a_bounded_time(open_verifier: OpenVerifier
 async def test_a_hanging_issuer_delays_nobody_whose_key_is_known(open_verifier: OpenVerifier, clock: HandClock) -> None:
     async with (
         rogue_issuer() as rogue,
-        open_verifier(IssuerSettings(url=rogue.url), policy=Policy(keys_fresh=60)) as verifier,
+        open_verifier(trusted(rogue.url), policy=Policy(keys_fresh=60)) as verifier,
     ):
         await verifier.verify(rogue.token(**_HONEST))
         rogue.answers["/certs"] = Answer(never=True)
@@ -153,7 +153,7 @@ async def test_a_hanging_issuer_delays_nobody_whose_key_is_known(open_verifier: 
 async def test_one_who_leaves_does_not_take_the_answer_along(open_verifier: OpenVerifier) -> None:
     async with rogue_issuer() as rogue:
         rogue.answers["/certs"] = Answer(never=True)
-        async with open_verifier(IssuerSettings(url=rogue.url), policy=Policy(time_limit=1, retry_pause=0)) as verifier:
+        async with open_verifier(trusted(rogue.url), policy=Policy(time_limit=1, retry_pause=0)) as verifier:
             first = asyncio.create_task(verifier.verify(rogue.token(**_HONEST)))
             second = asyncio.create_task(verifier.verify(rogue.token(**_HONEST, jti="2")))
             await until(lambda: rogue.asked["/certs"] == 1)
@@ -167,7 +167,7 @@ async def test_one_who_leaves_does_not_take_the_answer_along(open_verifier: Open
 async def test_closing_ends_what_is_under_way(open_verifier: OpenVerifier) -> None:
     async with rogue_issuer() as rogue:
         rogue.answers["/certs"] = Answer(never=True)
-        async with open_verifier(IssuerSettings(url=rogue.url)) as verifier:
+        async with open_verifier(trusted(rogue.url)) as verifier:
             waiting = asyncio.create_task(verifier.verify(rogue.token()))
             await until(lambda: rogue.asked["/certs"] == 1)
             await verifier.close()
@@ -192,7 +192,7 @@ async def test_closing_ends_what_is_under_way(open_verifier: OpenVerifier) -> No
 async def test_useless_answers_are_a_fault_of_the_issuer(
     open_verifier: OpenVerifier, path: str, answer: Answer
 ) -> None:
-    async with rogue_issuer() as rogue, open_verifier(IssuerSettings(url=rogue.url)) as verifier:
+    async with rogue_issuer() as rogue, open_verifier(trusted(rogue.url)) as verifier:
         rogue.answers[path] = answer
         with pytest.raises(errors.IssuerUnavailable) as raised:
             await verifier.verify(rogue.token(**_HONEST))
@@ -201,21 +201,21 @@ async def test_useless_answers_are_a_fault_of_the_issuer(
 
 
 async def test_keys_at_an_odd_address_are_not_fetched(open_verifier: OpenVerifier) -> None:
-    async with rogue_issuer() as rogue, open_verifier(IssuerSettings(url=rogue.url)) as verifier:
+    async with rogue_issuer() as rogue, open_verifier(trusted(rogue.url)) as verifier:
         rogue.say(DISCOVERY, {"issuer": rogue.url, "jwks_uri": "file:///etc/passwd"})
         with pytest.raises(errors.IssuerUnavailable, match="jwks_uri"):
             await verifier.verify(rogue.token(**_HONEST))
 
 
 async def test_an_answer_without_end_is_cut_off(open_verifier: OpenVerifier) -> None:
-    async with rogue_issuer() as rogue, open_verifier(IssuerSettings(url=rogue.url)) as verifier:
+    async with rogue_issuer() as rogue, open_verifier(trusted(rogue.url)) as verifier:
         rogue.say("/certs", {"keys": [rogue.key.as_dict(private=False)], "padding": "x" * 300_000})
         with pytest.raises(errors.IssuerUnavailable, match="more than"):
             await verifier.verify(rogue.token(**_HONEST))
 
 
 async def test_one_issuer_does_not_speak_for_another(open_verifier: OpenVerifier) -> None:
-    async with rogue_issuer() as rogue, open_verifier(IssuerSettings(url=rogue.url)) as verifier:
+    async with rogue_issuer() as rogue, open_verifier(trusted(rogue.url)) as verifier:
         rogue.say(DISCOVERY, {"issuer": "https://somebody.else", "jwks_uri": f"{rogue.url}/certs"})
         with pytest.raises(errors.IssuerUnavailable, match="another issuer"):
             await verifier.verify(rogue.token(**_HONEST))

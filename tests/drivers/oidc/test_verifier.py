@@ -5,11 +5,11 @@ import time
 import pytest
 
 from drivers.oidc.hand_clock import HandClock, OpenVerifier
+from drivers.oidc.trusted import trusted
 from hansa import identity
 from hansa.drivers.oidc import OidcVerifier, Policy
 from hansa.identity import errors
 from hansa.kernel.errors import HansaError, Invalid
-from hansa.kernel.issuer import IssuerSettings
 from real.identity_provider import IdentityProvider
 from real.rogue_issuer import rogue_issuer
 
@@ -26,7 +26,7 @@ async def refusal(verifier: OidcVerifier, token: str, kind: type[HansaError]) ->
 
 @pytest.mark.parametrize("realm", ["test", "curves", "pss"])
 async def test_a_valid_token(provider: IdentityProvider, open_verifier: OpenVerifier, realm: str) -> None:
-    async with open_verifier(IssuerSettings(url=provider.issuer(realm))) as verifier:
+    async with open_verifier(trusted(provider.issuer(realm))) as verifier:
         found = await verifier.verify(provider.token("alice", realm))
     assert (found.subject, found.name, found.issuer) == ("alice@test", "Alice", provider.issuer(realm))
     assert found.groups == {"vo-test", "vo-one"}
@@ -34,7 +34,7 @@ async def test_a_valid_token(provider: IdentityProvider, open_verifier: OpenVeri
 
 
 async def test_several_issuers_side_by_side(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
-    issuers = [IssuerSettings(url=provider.issuer(realm)) for realm in ("test", "other")]
+    issuers = [trusted(provider.issuer(realm)) for realm in ("test", "other")]
     async with open_verifier(*issuers) as verifier:
         for realm in ("test", "other"):
             found = await verifier.verify(provider.token("bob", realm))
@@ -42,14 +42,14 @@ async def test_several_issuers_side_by_side(provider: IdentityProvider, open_ver
 
 
 async def test_a_trailing_slash_makes_no_difference(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
-    async with open_verifier(IssuerSettings(url=provider.issuer() + "/")) as verifier:
+    async with open_verifier(trusted(provider.issuer() + "/")) as verifier:
         assert (await verifier.verify(provider.token("bob"))).subject == "bob@test"
 
 
 async def test_an_expired_token_also_when_it_was_seen_before(
     provider: IdentityProvider, open_verifier: OpenVerifier, clock: HandClock
 ) -> None:
-    async with open_verifier(IssuerSettings(url=provider.issuer(), name="Harbour")) as verifier:
+    async with open_verifier(trusted(provider.issuer(), name="Harbour")) as verifier:
         seen, unseen = provider.token("alice"), provider.token("bob")
         await verifier.verify(seen)
         clock.ahead = 299
@@ -65,7 +65,7 @@ async def test_an_expired_token_also_when_it_was_seen_before(
 async def test_a_token_from_the_future(
     provider: IdentityProvider, open_verifier: OpenVerifier, clock: HandClock
 ) -> None:
-    async with open_verifier(IssuerSettings(url=provider.issuer())) as verifier:
+    async with open_verifier(trusted(provider.issuer())) as verifier:
         token = provider.token("alice")
         clock.ahead = -5
         await verifier.verify(provider.token("bob"))  # within the leeway
@@ -75,9 +75,9 @@ async def test_a_token_from_the_future(
 
 async def test_the_audience(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
     token = provider.token("alice")
-    async with open_verifier(IssuerSettings(url=provider.issuer(), audience="urn:hansa:test")) as verifier:
+    async with open_verifier(trusted(provider.issuer(), audience="urn:hansa:test")) as verifier:
         assert (await verifier.verify(token)).subject == "alice@test"
-    async with open_verifier(IssuerSettings(url=provider.issuer(), audience="somebody-else")) as verifier:
+    async with open_verifier(trusted(provider.issuer(), audience="somebody-else")) as verifier:
         error = await refusal(verifier, token, errors.WrongAudience)
         assert "somebody-else" in error.hint
 
@@ -85,7 +85,7 @@ async def test_the_audience(provider: IdentityProvider, open_verifier: OpenVerif
 async def test_an_audience_is_wanted_and_missing(open_verifier: OpenVerifier) -> None:
     async with (
         rogue_issuer() as rogue,
-        open_verifier(IssuerSettings(url=rogue.url, audience="a")) as verifier,
+        open_verifier(trusted(rogue.url, audience="a")) as verifier,
     ):
         assert (await verifier.verify(rogue.token(aud=["b", "a"], groups=[], name="M"))).name == "M"
         await refusal(verifier, rogue.token(), errors.WrongAudience)
@@ -93,7 +93,7 @@ async def test_an_audience_is_wanted_and_missing(open_verifier: OpenVerifier) ->
 
 
 async def test_groups_decide_who_gets_in(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
-    issuer = IssuerSettings(url=provider.issuer(), groups=("vo-one", " vo-two "))
+    issuer = trusted(provider.issuer(), groups=("vo-one", " vo-two "))
     async with open_verifier(issuer) as verifier:
         assert (await verifier.verify(provider.token("alice"))).groups == {"vo-test", "vo-one"}
         for user in ("bob", "carol"):  # in another group, in none
@@ -105,13 +105,13 @@ async def test_groups_decide_who_gets_in(provider: IdentityProvider, open_verifi
 async def test_the_groups_claim_can_be_named(
     provider: IdentityProvider, open_verifier: OpenVerifier, claim: str
 ) -> None:
-    issuer = IssuerSettings(url=provider.issuer(), groups=("vo-one",), groups_claim=claim)
+    issuer = trusted(provider.issuer(), groups=("vo-one",), groups_claim=claim)
     async with open_verifier(issuer) as verifier:
         assert "vo-one" in (await verifier.verify(provider.token("alice"))).groups
 
 
 async def test_egi_entitlements(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
-    issuer = IssuerSettings(url=provider.issuer("egi"), groups=("vo.example.eu",))
+    issuer = trusted(provider.issuer("egi"), groups=("vo.example.eu",))
     async with open_verifier(issuer) as verifier:
         assert (await verifier.verify(provider.token("erik", "egi"))).groups == {"vo.example.eu"}
         await refusal(verifier, provider.token("alice", "egi"), errors.NotInGroup)
@@ -120,7 +120,7 @@ async def test_egi_entitlements(provider: IdentityProvider, open_verifier: OpenV
 async def test_an_unknown_issuer_is_never_contacted(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
     async with (
         rogue_issuer() as rogue,
-        open_verifier(IssuerSettings(url=provider.issuer())) as verifier,
+        open_verifier(trusted(provider.issuer())) as verifier,
     ):
         error = await refusal(verifier, rogue.token(), errors.UnknownIssuer)
         assert provider.issuer() in error.hint
@@ -133,15 +133,17 @@ async def test_no_issuer_at_all(provider: IdentityProvider, open_verifier: OpenV
 
 
 async def test_an_issuer_given_twice_is_a_mistake(open_verifier: OpenVerifier) -> None:
-    twice = [IssuerSettings(url="https://issuer.test"), IssuerSettings(url="https://issuer.test/")]
+    twice = [trusted("https://issuer.test"), trusted("https://issuer.test/")]
     with pytest.raises(Invalid):
         async with open_verifier(*twice):
             pass
 
 
 async def test_sign_in_with_a_real_token(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
-    async with open_verifier(IssuerSettings(url=provider.issuer())) as verifier:
-        signin = identity.SignIn(identity.Basic("oscar", "secret"), verifier, ["alice@test"])
+    async with open_verifier(trusted(provider.issuer())) as verifier:
+        signin = identity.SignIn(
+            identity.Basic("oscar", "secret"), verifier, identity.Uids(provider.issuer()), ["alice@test"]
+        )
         caller = await signin.caller(f"Bearer {provider.token('alice')}")
         assert (caller.kind, caller.uid, caller.admin_view) == ("user", "alice@test", True)
         with pytest.raises(errors.TokenRefused):  # a user whose subject is the admin's name
@@ -151,7 +153,7 @@ async def test_sign_in_with_a_real_token(provider: IdentityProvider, open_verifi
 async def test_a_token_seen_before_costs_no_signature_check(
     provider: IdentityProvider, open_verifier: OpenVerifier
 ) -> None:
-    async with open_verifier(IssuerSettings(url=provider.issuer())) as verifier:
+    async with open_verifier(trusted(provider.issuer())) as verifier:
         token = provider.token("alice")
         first = await verifier.verify(token)
         before = time.process_time()
@@ -162,7 +164,7 @@ async def test_a_token_seen_before_costs_no_signature_check(
 
 async def test_remembered_tokens_are_bounded(provider: IdentityProvider, open_verifier: OpenVerifier) -> None:
     policy = Policy(remembered_tokens=2)
-    async with open_verifier(IssuerSettings(url=provider.issuer()), policy=policy) as verifier:
+    async with open_verifier(trusted(provider.issuer()), policy=policy) as verifier:
         tokens = [provider.token("alice") for _ in range(3)]
         first = [await verifier.verify(token) for token in tokens]
         assert await verifier.verify(tokens[2]) is first[2]

@@ -7,8 +7,8 @@ import pytest
 
 from drivers.oscar.rogue import Rogue, rogue_server
 from hansa.drivers.oscar import Limits, OscarPeer, OscarPeers
+from hansa.kernel.federation import FederationSettings, KnownCluster
 from hansa.services import peers
-from hansa.settings import FederationSettings, KnownCluster
 
 TOKEN = "token-that-stays-with-its-cluster"
 OpenPeer = Callable[..., OscarPeer]

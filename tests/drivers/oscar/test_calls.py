@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from drivers.oscar.conftest import TOKEN, OpenPeer
 from drivers.oscar.rogue import Rogue, rogue_server
 from hansa.drivers.oscar import Limits, OscarPeers
+from hansa.kernel.federation import FederationSettings, KnownCluster
 from hansa.services import peers
-from hansa.settings import FederationSettings, KnownCluster
 from real.manager import free_port
 
 STATUS = "/system/status"

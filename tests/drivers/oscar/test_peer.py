@@ -4,6 +4,7 @@ What a real manager answers is in `test_real_manager.py`; here are the answers i
 """
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -83,15 +84,35 @@ async def test_a_header_that_cannot_be_sent_is_a_refusal(
 
 
 async def test_a_definition_is_sent_as_json(rogue: Rogue, peer: OscarPeer, bearer: peers.Credentials) -> None:
+    rogue.say("/v1/about", ABOUT)
     rogue.say("/system/services", b"the-refresh-token is bad", 400, "text/plain")
     secret = Service(name="gray", cpu="250m", environment=Environment(secrets={"refresh_token": "the-refresh-token"}))
     with pytest.raises(peers.PeerRefused, match="is bad") as refused:
         await peer.create(secret, bearer)
     assert "the-refresh-token" not in str(refused.value)
-    (sent,) = rogue.got
+    sent = rogue.got[-1]
     assert (sent.method, sent.headers["content-type"]) == ("POST", "application/json")
     body = json.loads(sent.body)
     assert (body["cpu"], body["environment"]["secrets"]) == ("0.25", {"refresh_token": "the-refresh-token"})
+
+
+@pytest.mark.parametrize("kind", ["hansa", "oscar"])
+@pytest.mark.parametrize("verb", ["create", "update", "put_back"])
+async def test_the_key_of_a_group_never_goes_to_a_manager_that_would_show_it_to_jobs(
+    verb: str, kind: str, rogue: Rogue, peer: OscarPeer, bearer: peers.Credentials
+) -> None:
+    if kind == "hansa":
+        rogue.say("/v1/about", ABOUT)
+    rogue.say("/health", b"Ok", kind="text/plain")
+    rogue.say("/system/services", b"", 201 if verb == "create" else 204)
+    given = {"hansa.group-key": "k" * 64, "API_KEY": "mine"}
+    service = Service(name="gray", environment=Environment(secrets=given))
+    if verb == "put_back":
+        await peer.put_back({"name": "gray", "environment": {"secrets": given}}, bearer)
+    else:
+        await getattr(peer, verb)(service, bearer)
+    sent = json.loads(rogue.got[-1].body)["environment"]["secrets"]
+    assert sent == (given if kind == "hansa" else {"API_KEY": "mine"})
 
 
 @pytest.mark.parametrize("kind", ["hansa", "oscar"])
@@ -183,10 +204,10 @@ async def test_a_peer_that_is_down_stays_what_it_was(rogue: Rogue, open_peer: Op
 
 
 async def test_a_job_away(rogue: Rogue, peer: OscarPeer) -> None:
-    rogue.say(
-        AWAY, {"status": "Failed", "started": 1.5, "finished": 4, "exit_code": 3, "reason": "x", "cpu_seconds": 2}
-    )
-    assert await peer.away_job("job-1", PERMIT) == peers.AwayJob("Failed", 1.5, 4.0, 3, "x", 2.0)
+    now = time.time()
+    told = {"status": "Failed", "started": now - 1.5, "finished": int(now), "exit_code": 3, "reason": "x"}
+    rogue.say(AWAY, {**told, "cpu_seconds": 2})
+    assert await peer.away_job("job-1", PERMIT) == peers.AwayJob("Failed", now - 1.5, int(now), 3, "x", 2.0)
     assert rogue.got[0].headers["authorization"] == f"Permit {PERMIT}"
     rogue.say(AWAY, {"status": "Running", "started": "yes", "exit_code": True, "cpu_seconds": -1, "reason": ["a"]})
     assert await peer.away_job("job-1", PERMIT) == peers.AwayJob("Running")
@@ -233,7 +254,10 @@ async def test_keys_of_the_origins_store(rogue: Rogue, peer: OscarPeer, bearer: 
     given = {"endpoint": "https://s3.example.org", "verify": False, "access_key": "alice", "secret_key": "s3s3s3s3"}
     wanted = StoreAddress("https://s3.example.org", "us-east-1", False), Keys("alice", "s3s3s3s3")
     rogue.say(f"{AWAY}/storage", {"minio_provider": given})
-    assert await peer.origin_storage("job-1", PERMIT) == wanted
+    assert await peer.origin_storage("job-1", PERMIT) == wanted[0].with_keys(wanted[1])
+    shared = {"endpoint": "https://s3.example.org", "access_key": "", "secret_key": "", "reach": "{}"}
+    rogue.say(f"{AWAY}/storage", {"minio_provider": shared})
+    assert (await peer.origin_storage("job-1", PERMIT))["reach"] == "{}"
     rogue.say("/system/config", {"config": {}, "minio_provider": given})
     assert await peer.storage_keys(bearer) == wanted
     for lie in ({}, {"minio_provider": None}, {"minio_provider": {**given, "endpoint": "file:///etc"}},

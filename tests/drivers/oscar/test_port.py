@@ -1,8 +1,8 @@
 """Does the driver offer the whole port? The type checker reads these lines; running them is the small part."""
 
 from hansa.drivers.oscar import OscarPeers
+from hansa.kernel.federation import FederationSettings, KnownCluster
 from hansa.services import peers
-from hansa.settings import FederationSettings, KnownCluster
 
 
 async def test_the_driver_offers_the_port() -> None:

@@ -5,16 +5,25 @@ from collections.abc import AsyncIterator
 import pytest
 
 from drivers.oscar.rogue import Rogue
+from hansa.drivers import egress
 from hansa.drivers.oscar import OscarPeers
+from hansa.drivers.oscar.peers import Outward
+from hansa.kernel.federation import FederationSettings
 from hansa.services import peers
-from hansa.settings import FederationSettings
+
+
+def _through(door: egress.Door) -> Outward:
+    return lambda verify, own: egress.DoorTransport(door, most=2**20, seconds=4, verify=verify, own=own)
 
 
 @pytest.fixture
 async def found(rogue: Rogue) -> AsyncIterator[OscarPeers]:
-    opened = OscarPeers(FederationSettings(call_timeout=4, allowed_endpoints=(rogue.url,)))
+    door = egress.Door(egress.Rule())
+    given = FederationSettings(call_timeout=4, allowed_endpoints=(rogue.url,))
+    opened = OscarPeers(given, outward=_through(door))
     yield opened
     await opened.close()
+    await door.close()
 
 
 async def test_the_event_arrives_as_it_is(rogue: Rogue, found: OscarPeers) -> None:
@@ -77,3 +86,38 @@ async def test_an_address_that_is_none(url: str, found: OscarPeers) -> None:
     with pytest.raises((peers.PeerRefused, peers.UntrustedCluster)) as refused:
         await found.post_event(url, b"", {}, verify=True)
     assert "pw-secret" not in f"{refused.value} {refused.value.facts}"
+
+
+async def test_an_allowed_name_that_leads_to_this_machine_is_not_called(rogue: Rogue) -> None:
+    """The operator vouched for a name, and its owner has it lead elsewhere by now."""
+    port = rogue.url.rpartition(":")[2]
+    answers = iter([["1.1.1.1"], ["127.0.0.1"], ["::ffff:127.0.0.1"], ["169.254.169.254"]])
+    door = egress.Door(egress.Rule(), resolve=lambda host: next(answers))
+    await door.check_url(f"http://hooks.test:{port}")
+    given = FederationSettings(call_timeout=4, allowed_endpoints=(f"http://hooks.test:{port}",))
+    found = OscarPeers(given, outward=_through(door))
+    for _ in range(3):
+        with pytest.raises(egress.EgressRefused, match=r"hooks\.test"):
+            await found.post_event(f"http://hooks.test:{port}/x", b"", {}, verify=True)
+    assert rogue.got == []
+    await found.close()
+    await door.close()
+
+
+async def test_without_a_way_out_no_endpoint_is_called(rogue: Rogue) -> None:
+    found = OscarPeers(FederationSettings(allowed_endpoints=(rogue.url,)))
+    with pytest.raises(peers.UntrustedCluster):
+        await found.post_event(f"{rogue.url}/hook", b"", {}, verify=True)
+    assert rogue.got == []
+    await found.close()
+
+
+async def test_the_manager_itself_is_no_endpoint(rogue: Rogue) -> None:
+    """Whatever it does for whoever calls it from its own machine, a tenant cannot have."""
+    door = egress.Door(egress.Rule())
+    found = OscarPeers(FederationSettings(), own_id="lubeck", own_endpoint=rogue.url, outward=_through(door))
+    with pytest.raises(peers.UntrustedCluster):
+        await found.post_event(f"{rogue.url}/job/x", b"", {}, verify=True)
+    assert rogue.got == []
+    await found.close()
+    await door.close()

@@ -4,8 +4,9 @@ import pytest
 
 from hansa.drivers.oscar import OscarPeers
 from hansa.drivers.oscar.trust import Trust
+from hansa.kernel.federation import FederationSettings, KnownCluster
 from hansa.services import peers
-from hansa.settings import BadSetting, FederationSettings, KnownCluster
+from hansa.settings import BadSetting
 
 VISBY = "https://visby.example.org/oscar"
 
@@ -18,7 +19,7 @@ def trust() -> Trust:
                 "visby": KnownCluster(endpoint=VISBY + "/"),
                 "riga": KnownCluster(endpoint="https://riga.example.org", verify=False),
             },
-            allowed_endpoints=("https://Shared.example.org:443",),
+            allowed_clusters=("https://Shared.example.org:443",),
         ),
         own_id="lubeck",
         own_endpoint="http://127.0.0.1:8080",
@@ -55,7 +56,7 @@ def test_a_definition_may_say_the_same(trust: Trust, said: str) -> None:
 def test_a_definition_cannot_point_elsewhere(trust: Trust, said: str) -> None:
     with pytest.raises(peers.UntrustedCluster) as refused:
         trust.address("visby", said)
-    assert "allowed_endpoints" in refused.value.hint
+    assert "allowed_clusters" in refused.value.hint
     assert "secret-word" not in str(refused.value)
 
 
@@ -96,8 +97,8 @@ def test_the_hub_names_clusters_too_and_the_settings_win() -> None:
             peers.Address("none", ""),
         ]
     )
-    assert odd == ["odd", "none"]
-    assert trust.address("visby") == peers.Address("visby", "https://visby.example.org", verify=False)
+    assert list(odd) == ["odd", "none"]
+    assert trust.address("visby") == peers.Address("visby", "https://visby.example.org", verify=True)
     assert trust.address("visby", "https://visby.example.org") == trust.address("visby")
     assert trust.address("riga").endpoint == "https://riga.example.org"
     assert trust.endpoint_of("visby") == "https://visby.example.org"
@@ -113,3 +114,64 @@ def test_a_cluster_that_left_is_a_stranger_again() -> None:
     trust.learn([])
     with pytest.raises(peers.UntrustedCluster):
         trust.address("visby")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "http://visby.example.org",
+        "http://10.77.0.2:8080",
+        "http://127.0.0.1:8080",
+        "https://127.0.0.1:8080",
+        "https://localhost",
+        "https://127.1",
+        "https://0x7f.1",
+        "https://2130706433",
+        "https://[::ffff:127.0.0.1]",
+        "https://[::1]:8443",
+        "https://0.0.0.0:8080",
+        "https://169.254.169.254/latest",
+        "http://169.254.169.254",
+        "https://visby.example.org?a=b",
+    ],
+)
+def test_the_hub_s_word_is_not_enough_for_every_address(told: str) -> None:
+    """A hub that was taken over, or one that believes too much, cannot make us send credentials there."""
+    trust = Trust(FederationSettings(), own_id="lubeck", own_endpoint="https://lubeck.example.org")
+    odd = trust.learn([peers.Address("visby", told)])
+    assert odd["visby"]
+    with pytest.raises(peers.UntrustedCluster, match="is not called at the address the hub tells of it") as refused:
+        trust.address("visby")
+    assert "federation.clusters" in refused.value.hint
+    with pytest.raises(peers.UntrustedCluster):
+        trust.address("visby", told)
+
+
+def test_plain_http_needs_the_operator_s_own_consent() -> None:
+    given = FederationSettings(plain_http=("10.77.0.0/16", ".lab"))
+    trust = Trust(given, own_id="lubeck", own_endpoint="http://10.77.0.1:8080")
+    odd = trust.learn(
+        [
+            peers.Address("visby", "http://10.77.3.2:8080"),
+            peers.Address("riga", "http://10.78.0.2:8080"),
+            peers.Address("stade", "http://stade.lab"),
+            peers.Address("bremen", "http://bremen.labs"),
+            peers.Address("tallinn", "http://127.0.0.1:8080"),
+        ]
+    )
+    assert list(odd) == ["riga", "bremen", "tallinn"]
+    assert trust.address("visby").endpoint == "http://10.77.3.2:8080"
+    assert trust.address("stade").endpoint == "http://stade.lab"
+
+
+def test_on_one_machine_loopback_is_where_the_others_are() -> None:
+    trust = Trust(FederationSettings(), own_id="lubeck", own_endpoint="http://127.0.0.1:8080")
+    assert trust.learn([peers.Address("visby", "http://127.0.0.1:8081")]) == {}
+    assert trust.address("visby").endpoint == "http://127.0.0.1:8081"
+
+
+def test_what_the_settings_say_of_a_cluster_is_not_asked_of_the_hub() -> None:
+    given = FederationSettings(clusters={"riga": KnownCluster(endpoint="http://10.0.0.7:8080", verify=False)})
+    trust = Trust(given, own_id="lubeck", own_endpoint="https://lubeck.example.org")
+    assert trust.learn([peers.Address("riga", "http://evil.example")]) == {}
+    assert trust.address("riga") == peers.Address("riga", "http://10.0.0.7:8080", verify=False)

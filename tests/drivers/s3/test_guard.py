@@ -92,6 +92,15 @@ def test_a_killed_guard_takes_its_command_along(tmp_path: Path) -> None:
         assert gone(pid)
 
 
+def test_what_comes_at_once_does_not_pass_the_limit_either(tmp_path: Path) -> None:
+    log = guard.BoundedLog(str(tmp_path / "log"), LIMIT)
+    for size in (10, 3 * LIMIT, LIMIT // 2 + 1):
+        log.write(b"x" * size)
+        parts = [part for part in (tmp_path / "log", tmp_path / "log.1") if part.exists()]
+        assert sum(part.stat().st_size for part in parts) <= LIMIT
+    assert (tmp_path / "log").stat().st_size
+
+
 def test_the_log_stays_small(tmp_path: Path) -> None:
     with guarded(tmp_path, "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done") as process:
         assert process.wait(PATIENCE) == 0

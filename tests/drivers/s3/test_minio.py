@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contracts.direct_use import DirectUseContract
 from contracts.object_store import StoreUsersContract, fresh_name
 from hansa.drivers.s3 import OpenStore, StoreUnreachable, open_minio
 from hansa.drivers.s3.minio import MinioConnection, MinioNotifications
@@ -26,7 +27,7 @@ PATIENCE = 15.0
 NOWHERE = StoreAddress("http://127.0.0.1:1", "us-east-1", verify=True)
 
 
-class TestMinio(StoreUsersContract):
+class TestMinio(DirectUseContract, StoreUsersContract):
     @pytest.fixture
     def opened(self, minio_store: OpenStore) -> OpenStore:
         return minio_store

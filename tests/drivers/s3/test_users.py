@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from contracts.direct_use import DirectUseContract
 from contracts.object_store import StoreUsersContract, fresh_name
 from hansa.drivers.s3 import OpenStore, StoreUnreachable
 from hansa.drivers.s3.seaweed_rpc import Filer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # the plug-in below must be the first to import it
 pytest_plugins = ("real.object_store",)
 
 
-class TestEmbedded(StoreUsersContract):
+class TestEmbedded(DirectUseContract, StoreUsersContract):
     @pytest.fixture
     def opened(self, object_store: OpenStore) -> OpenStore:
         return object_store

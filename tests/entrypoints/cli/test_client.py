@@ -23,6 +23,7 @@ from hansa.kernel import errors
         (404, b"404 page not found", "there is no service x in lubeck", 4),
         (409, b'{"detail":"it exists","hint":"choose another name"}', "it exists", 5),
         (500, b'{"error":"metrics-server is away"}', "metrics-server is away", 1),
+        (429, b"too many wrong passwords came from your address (wait)", "too many wrong passwords", 6),
         (503, b"", "lubeck answered 503", 6),
         (502, b"<html>bad gateway</html>", "lubeck answered 502", 6),
         (301, b"", "points to https://new.example", 1),

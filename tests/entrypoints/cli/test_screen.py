@@ -86,6 +86,15 @@ def test_control_characters_do_not_reach_the_terminal(admin: SmallServer, hansa:
     assert plain(["a", None, True, 1]) == "a, , yes, 1"
 
 
+def test_a_log_cannot_command_the_terminal_and_stays_as_it_is_in_a_pipe(admin: SmallServer) -> None:
+    log = b"\x1b]0;owned\x07\x1b[2J50%\r100%\t\xc3\xa4\x9b\xc2\x9b31m\x00\nend\n"
+    admin.on("GET /system/logs/s/s-1", log)
+    shown = on_terminal("job", "logs", "s", "s-1").replace("\r\n", "\n")  # a terminal adds the \r
+    assert shown == "�]0;owned��[2J50%\r100%\tä��31m�\nend\n"
+    piped = subprocess.run([*PROGRAM, "job", "logs", "s", "s-1"], capture_output=True, timeout=60, check=True)
+    assert piped.stdout == log
+
+
 def test_long_values_are_not_cut_in_a_pipe(admin: SmallServer, hansa: Hansa) -> None:
     admin.on("GET /system/services", [{"name": "up", "image": "registry.example/" + "x" * 300}])
     assert "x" * 300 in hansa("service", "ls").out

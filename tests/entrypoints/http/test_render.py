@@ -35,7 +35,7 @@ class OneService:
 def test_a_service_deleted_and_made_again_is_not_the_old_one() -> None:
     kept = OneService()
     idle = Deployment("unavailable", "", None, 0, 0, "unavailable")
-    views = ServiceViews(kept, lambda record: idle, lambda namespace, name: Standing())  # type: ignore[arg-type]
+    views = ServiceViews(kept, lambda record: idle, lambda namespace, name: Standing(), lambda name: "")  # type: ignore[arg-type]
     assert json.loads(views.of(kept.record, full=True))["token"] == "a" * 64
     kept.record = kept.made("bob", "b" * 64)
     shown = json.loads(views.of(kept.record, full=True, deployment=True))
@@ -47,7 +47,7 @@ def test_a_volume_is_shown_as_it_is_now() -> None:
     volume = VolumeRequest(name="models", mount_path="/data")
     kept.record = replace(kept.record, service=structs.replace(kept.record.service, volume=volume))
     idle = Deployment("unavailable", "", None, 0, 0, "unavailable")
-    views = ServiceViews(kept, lambda record: idle, lambda namespace, name: standing)  # type: ignore[arg-type]
+    views = ServiceViews(kept, lambda record: idle, lambda namespace, name: standing, lambda name: "")  # type: ignore[arg-type]
 
     def shown() -> dict[str, object]:
         return dict(json.loads(views.of(kept.record, full=False))["volume_status"])
@@ -55,3 +55,13 @@ def test_a_volume_is_shown_as_it_is_now() -> None:
     assert shown() == {"enabled": True, "name": "models", "phase": "Pending", "error": "no class of that name"}
     standing = Standing()
     assert shown() == {"enabled": True, "name": "models", "phase": "Bound"}
+
+
+def test_why_uploads_wait_is_for_the_owners_eyes() -> None:
+    kept = OneService()
+    idle = Deployment("unavailable", "", None, 0, 0, "unavailable")
+    views = ServiceViews(kept, lambda record: idle, lambda namespace, name: Standing(), lambda name: "full")  # type: ignore[arg-type]
+    shown = json.loads(views.of(kept.record, full=True, deployment=True))
+    assert shown["uploads_status"] == {"waiting": True, "reason": "full"}
+    assert shown["deployment"]["state"] == "unavailable"
+    assert "uploads_status" not in json.loads(views.of(kept.record, full=False))

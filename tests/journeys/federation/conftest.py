@@ -61,8 +61,9 @@ def web(rogue: Listener) -> Iterator[Listener]:
 def hansa(provider: IdentityProvider, web: Listener, rogue: Listener) -> Iterator[Federation]:
     """lubeck is too small for most jobs, riga for the larger ones, tallinn is choosy about images. That they
     differ so much in what they have is for the story of TOPSIS, which was computed by hand."""
+    allowed = {"federation.allowed_endpoints": [web.url], "federation.allowed_clusters": [web.url]}
     settings: dict[str, dict[str, Any]] = {
-        "lubeck": {"jobs.cpu": "100m", "federation.allowed_endpoints": [web.url]},
+        "lubeck": {"jobs.cpu": "100m", **allowed},
         "visby": {"jobs.cpu": "40000"},
         "riga": {"jobs.cpu": "1", "jobs.memory": "400Ti"},
         "tallinn": {"jobs.cpu": "30000", "jobs.memory": "300Ti", "images.allowed": ["debian"]},

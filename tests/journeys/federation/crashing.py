@@ -102,7 +102,7 @@ class Scene:
         done = {part for step in self.gates[victim].steps() for part in step.split(" + ")}
         listed = {part for moment in moments for part in moment.step.split(" + ")}
         unlisted = {part for part in done - listed if not part.startswith(_AT_ANY_TIME)}
-        assert not unlisted, f"{victim} writes what no moment kills it at"
+        assert not unlisted, f"{victim} writes what no moment kills it at: {unlisted}"
         assert listed <= done, f"{victim} did not write all of it"
 
     def written(self, cluster: str, query: str, *given: str) -> list[tuple[Any, ...]]:

@@ -121,11 +121,16 @@ def story_of(client: httpx.Client, job: str) -> dict[str, Any]:
 def ended(client: httpx.Client, job: str, seconds: float = PATIENCE) -> dict[str, Any]:
     """The job's story, once it has ended."""
 
-    def look() -> dict[str, Any]:
-        told = story_of(client, job)
-        return told if told["status"] in ("Succeeded", "Failed") else {}
+    last: dict[str, Any] = {}
 
-    return eventually(look, seconds, f"the end of {job}")
+    def look() -> dict[str, Any]:
+        last.update(story_of(client, job))
+        return last if last["status"] in ("Succeeded", "Failed") else {}
+
+    try:
+        return eventually(look, seconds, f"the end of {job}")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it is {last.get('status')}: {last.get('reason')}") from None
 
 
 def outputs(hansa: Federation, client: httpx.Client, bucket: str, folder: str = "out/") -> dict[str, bytes]:

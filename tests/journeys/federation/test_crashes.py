@@ -81,11 +81,11 @@ def test_the_coordinator_dies_during_member_changes(
     send(alice, "POST", f"/system/federation/{told}", json={"members": [member("tallinn", f"{told}-t")]})
     for one in held:
         one.reached()
-    held.append(gates["riga"].hold(f"DELETE /system/services/{removing}-r"))
+    held.append(gates["riga"].hold(f"DELETE /v1/replicas/{removing}-r"))
     gone = {"members": [member("riga", f"{removing}-r")], "delete": True}
     send(alice, "DELETE", f"/system/federation/{removing}", json=gone)
     held[-1].reached()
-    held.append(gates["visby"].hold("PUT /system/services"))  # those who stay are told before the leaving one goes
+    held.append(gates["visby"].hold("PUT /v1/replicas/"))  # those who stay are told before the leaving one goes
     gone = {"members": [member("riga", f"{leaving}-r")], "delete": True}
     send(alice, "DELETE", f"/system/federation/{leaving}", json=gone)
     killed(hansa, "lubeck", *held)

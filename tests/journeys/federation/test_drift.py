@@ -25,7 +25,7 @@ def goslar() -> Iterator[OscarLike]:
 
 @pytest.fixture(scope="module")
 def pair(provider: IdentityProvider, goslar: OscarLike) -> Iterator[Federation]:
-    settings = {"lubeck": {"federation.allowed_endpoints": [goslar.url], "federation.repair_every": 0.3}}
+    settings = {"lubeck": {"federation.allowed_clusters": [goslar.url], "federation.repair_every": 0.3}}
     with cuttable_federation(
         "lubeck", "visby", provider=provider, settings=settings, neighbours=[goslar.url]
     ) as running:
@@ -68,11 +68,11 @@ def edit(client: httpx.Client, service: str, **changes: Any) -> None:
 
 
 def puts(pair: Federation) -> int:
-    return sum(line.startswith("PUT /system/services") for line in pair.gates["visby"].requests)
+    return sum(line.startswith("PUT /v1/replicas/") for line in pair.gates["visby"].requests)
 
 
 def looks(pair: Federation, service: str) -> int:
-    return sum(line.startswith(f"GET /system/services/{service} ") for line in pair.gates["visby"].requests)
+    return sum(line.startswith(f"GET /v1/replicas/{service} ") for line in pair.gates["visby"].requests)
 
 
 def test_a_worker_changed_at_its_member_is_told_and_brought_back(pair: Federation, make: Make) -> None:
@@ -80,7 +80,7 @@ def test_a_worker_changed_at_its_member_is_told_and_brought_back(pair: Federatio
     name = fresh("edited")
     make([member("visby", f"{name}-v"), member("visby", f"{name}-w")], name=name)
     assert set(state(alice, name).values()) == {(True, "")}
-    held = pair.gates["visby"].hold("PUT /system/services")  # the repair, for it comes soon
+    held = pair.gates["visby"].hold("PUT /v1/replicas/")  # the repair, for it comes soon
     edit(there, f"{name}-v", script="echo mine", environment={"variables": {"A": "2"}, "secrets": {}})
     assert state(alice, name) == {
         f"visby/{name}-v": (False, "it was changed there: environment, script"),
@@ -101,7 +101,7 @@ def test_what_takes_our_mark_off_is_told_and_left_alone(pair: Federation, make: 
     make([member("visby", f"{name}-v")], name=name)
     edit(there, f"{name}-v", script="echo mine", annotations={})
     in_sync, trouble = state(alice, name)[f"visby/{name}-v"]
-    assert (in_sync, "not our worker" in trouble) == (False, True)
+    assert (in_sync, "no worker that takes our key" in trouble) == (False, True)
     seen = looks(pair, f"{name}-v")
     eventually(lambda: looks(pair, f"{name}-v") >= seen + PASSES, what="looked at again")
     assert definition_of(there, f"{name}-v")["script"] == "echo mine"
@@ -205,7 +205,7 @@ def test_a_removal_the_loop_was_quicker_with_is_no_warning(pair: Federation, mak
     alice, gate = pair.user("alice", "lubeck"), pair.gates["visby"]
     name = fresh("leaving")
     make([member("visby", f"{name}-v"), member("visby", f"{name}-w")], name=name)
-    telling, removing = gate.hold("PUT /system/services"), gate.hold(f"DELETE /system/services/{name}-w")
+    telling, removing = gate.hold("PUT /v1/replicas/"), gate.hold(f"DELETE /v1/replicas/{name}-w")
     gone = {"members": [member("visby", f"{name}-w")], "delete": True}
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         change = threads.submit(alice.request, "DELETE", f"/system/federation/{name}", json=gone)

@@ -190,7 +190,7 @@ def test_a_member_too_slow_for_the_coordinator_keeps_nothing(scene: Scene) -> No
     gate.arm("update services (creating -> ready)")
     answer = scene.send("POST", "/system/services", json=definition(scene, name, "visby", "riga"))
     gate.reached()
-    question = f"GET /system/services/{worker(name, 'visby')}?settled=true HTTP/1.1"
+    question = f"GET /v1/replicas/{worker(name, 'visby')}?settled=true HTTP/1.1"
     eventually(lambda: question in seen, what="lubeck asks what became of it")
     gate.open()
     assert answer.result(60).status_code == 502

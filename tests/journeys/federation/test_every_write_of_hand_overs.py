@@ -95,6 +95,7 @@ def assert_ran_once(scene: Scene, service: str, job: str) -> None:
 
 CLAIMED = "update jobs (Pending here -> Pending offering) + insert delegations (offering)"
 ACCEPTED = "update delegations (offering -> away) + update jobs (Pending offering -> Pending away)"
+BEGUN = "update delegations (away: running) + update jobs (Pending away -> Running away)"
 GRANTED = "update delegations (away: publisher)"
 AT_ORIGIN = [
     before("insert jobs (Pending here)"),
@@ -103,7 +104,8 @@ AT_ORIGIN = [
     after(CLAIMED),
     before(ACCEPTED),
     after(ACCEPTED),
-    before("update jobs (Pending away -> Running away)"),
+    before(BEGUN),
+    after(BEGUN),
     before(GRANTED),
     after(GRANTED),
     before("update jobs (Running away -> Succeeded away)"),

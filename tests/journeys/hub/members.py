@@ -115,9 +115,12 @@ class Sea:
         return dict(answer.json())
 
     def ended(self, job: str) -> dict[str, Any]:
-        return eventually(
-            lambda: told if (told := self.story(job))["status"] in ("Succeeded", "Failed") else {}, f"{job} ended"
-        )
+        """Fails with how far it came."""
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: self.story(job)["status"] in ("Succeeded", "Failed"), f"{job} ended")
+        told = self.story(job)
+        assert told["status"] in ("Succeeded", "Failed"), told
+        return told
 
 
 @contextlib.contextmanager

@@ -21,7 +21,13 @@ CLUSTERS = ("lubeck", "visby", "riga")
 CAPITAL = "capital"  # where the hub is
 PORT, HUB_PORT, MEMBERS_PORT = 8080, 7070, 7443
 EVERY = 1.0
-SETTINGS = {"hub.heartbeat_every": EVERY, "hub.lease_seconds": 2.0, "hub.sync_every": 0.1}
+LAB = '["10.99.0.0/24"]'  # where the namespaces are: there is no TLS between them
+SETTINGS = {
+    "hub.heartbeat_every": EVERY,
+    "hub.lease_seconds": 2.0,
+    "hub.sync_every": 0.1,
+    "hub.plain_http": LAB,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ def whole_sea() -> Iterator[Sea]:
                 "membership.hub": hub.members_url,
                 "membership.token": hub.token(),
                 "membership.link_probe_every": 0.3,
+                "federation.plain_http": LAB,
                 "sandbox.uid_base": undo.enter_context(leased_uids()),
             }
             folder = undo.enter_context(data_folder(name))

@@ -237,7 +237,7 @@ def test_users_notice_nothing_while_the_hub_is_away_and_it_learns_all_when_it_is
     eventually(lambda: membership(sea.visby)["reports_waiting"] == 0, "told all")
     told = {(one["cluster"], one["kind"]) for one in sea.hub.admin.get("/v1/changes").json()["changes"]}
     assert ("visby", "started") in told
-    figures = sea.visby.anonymous.get("/metrics").text
+    figures = sea.visby.admin.get("/metrics").text
     assert 'hansa_membership_heartbeats_total{outcome="failed"}' in figures
     assert "\nhansa_membership_hub_silent_seconds " in figures
     remove_document(sea, "kept")

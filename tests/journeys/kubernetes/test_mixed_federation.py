@@ -33,7 +33,8 @@ def hansa(provider: IdentityProvider, kubernetes: Access, _own_kubernetes: Kuber
     for access in (kubernetes, _own_kubernetes.access):
         managers.bring_images(access)
         managers.reach_pods(access)
-    one = {"cluster.services_namespace": f"svc-{mark}"}  # equal on all members
+    stores = [managers.near_end(access) for access in (kubernetes, _own_kubernetes.access)]
+    one = {"cluster.services_namespace": f"svc-{mark}", "egress.allow": stores}  # equal on all members
     settings: dict[str, dict[str, Any]] = {
         "lubeck": {**one, "jobs.cpu": "300m", "storage.host": managers.near_end(kubernetes)},
         "visby": {**managers.settings_for(kubernetes), **one, "jobs.cpu": "300m"},

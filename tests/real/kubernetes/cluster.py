@@ -15,7 +15,7 @@ import contextlib
 import enum
 import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -30,6 +30,7 @@ from real.kubernetes import (
     debian,
     images,
     node,
+    policy_enforcer,
     slots,
 )
 from real.kubernetes.access import Access
@@ -37,6 +38,7 @@ from real.kubernetes.control_plane import Plan
 from real.kubernetes.processes import TIED, Processes
 
 API_PORT = 6443
+_TESTS = Path(__file__).parents[2]
 
 _API_SECONDS = 120.0
 _PART_SECONDS = 60.0
@@ -50,6 +52,7 @@ class Component(enum.StrEnum):
     CONTAINERD = "containerd"
     KUBELET = "kubelet"
     PROXY = "kube-proxy"
+    POLICIES = "policies"  # what holds pods to NetworkPolicies
     NAMES = "coredns"  # where it was built
 
 
@@ -117,14 +120,17 @@ class KubernetesCluster:
                 self._processes.until(
                     lambda: _node_is_ready(door, self.access.node), _PART_SECONDS, "the node", Component.KUBELET
                 )
+            if Component.POLICIES in self._wanted:
+                told = self.folder / policy_enforcer.READY
+                self._processes.until(told.exists, _PART_SECONDS, "policies", Component.POLICIES)
             if Component.NAMES in self._wanted:
                 self._processes.until(
                     lambda: coredns_server.is_ready(self._plan.address), _PART_SECONDS, "names", Component.NAMES
                 )
 
-    def _start(self, component: Component, words: Sequence[str]) -> None:
+    def _start(self, component: Component, words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         whole = [*TIED, *words] if self._home is None else self._home.words(*words)
-        self._processes.start(component, whole)
+        self._processes.start(component, whole, environment)
         self._wanted.append(component)
 
     def _start_api(self) -> None:
@@ -147,15 +153,19 @@ class KubernetesCluster:
         if slot is not None:
             self._start(Component.KUBELET, node.kubelet(self._plan, slot))
             self._start(Component.PROXY, node.proxy(self._plan, slot))
-        if self._plan.names is not None:
-            self._start_names()
+            enforcing = policy_enforcer.words(self.folder, self._plan.credentials.kubeconfig(), slot.pods)
+            self._start(Component.POLICIES, enforcing, {"PYTHONPATH": str(_TESTS)})
+        if self._plan.names is not None and slot is not None:
+            self._start_names(slot)
         self.wait()
 
-    def _start_names(self) -> None:
+    def _start_names(self, slot: slots.Slot) -> None:
+        self.access.inside("ip", "address", "add", f"{slot.names}/32", "dev", "lo")
         with self.access.http() as door:
-            self._await(door, "/api/v1/namespaces/kube-system", _PART_SECONDS, Component.API)
-            coredns_server.introduce(door, self._plan.address)
-        self._start(Component.NAMES, coredns_server.words(self._plan))
+            account = "/api/v1/namespaces/kube-system/serviceaccounts/default"
+            self._await(door, account, _PART_SECONDS, Component.API, Component.CONTROLLERS)
+            coredns_server.introduce(door, slot.names)
+        self._start(Component.NAMES, coredns_server.words(self._plan, slot.names))
 
     def _await(self, door: httpx.Client, path: str, seconds: float, *needed: Component) -> None:
         self._processes.until(lambda: _answers(door, path), seconds, path, *needed)

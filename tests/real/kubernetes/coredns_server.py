@@ -26,10 +26,11 @@ _FLAGS = ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", "-s -w")
 _PROBE_SECONDS = 60.0
 _READY_PORT = 8181
 _SERVICE = "/api/v1/namespaces/kube-system/services"
+_PODS = "/api/v1/namespaces/kube-system/pods"
 # A name that is no Service's is nobody's: nothing outside is asked.
 _COREFILE = """\
 . {{
-    bind {address}
+    bind {names}
     errors
     ready {address}:{ready}
     kubernetes {domain} in-addr.arpa {{
@@ -80,12 +81,13 @@ def _name() -> str:
     return f"coredns-{VERSION}-{cache.key(*((MODULE / name).read_bytes() for name in _SOURCES), *_FLAGS)}"
 
 
-def words(plan: Plan) -> list[str]:
-    """Its command, on the node."""
+def words(plan: Plan, names: str) -> list[str]:
+    """Its command, on the node; `names` is the address at which it is asked."""
     assert plan.names is not None, "whoever starts it has looked whether it is here"
     config = plan.folder / "Corefile"
     account = plan.credentials.kubeconfig(ACCOUNT)
-    config.write_text(_COREFILE.format(address=plan.address, ready=_READY_PORT, domain=DOMAIN, kubeconfig=account))
+    given = {"address": plan.address, "names": names, "ready": _READY_PORT, "domain": DOMAIN, "kubeconfig": account}
+    config.write_text(_COREFILE.format(**given))
     return [str(plan.names), "-conf", str(config)]
 
 
@@ -98,13 +100,19 @@ def is_ready(address: str) -> bool:
 
 
 def introduce(door: httpx.Client, address: str) -> None:
-    """Its rights, and the Service by which pods reach it: no pod, so its endpoint is entered by hand."""
+    """Its rights, and the Service by which pods reach it. It is a program on the node; for policies it looks like the
+    pod that it is elsewhere. No kubelet is told of that one, so its address and endpoint are entered by hand."""
     rights = "/apis/rbac.authorization.k8s.io/v1"
     _make(door, f"{rights}/clusterroles", _ROLE)
     _make(door, f"{rights}/clusterrolebindings", _BINDING)
     _make(door, _SERVICE, _SERVED)
     slices = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices"
     _make(door, slices, {**_SLICE, "endpoints": [{"addresses": [address], "conditions": {"ready": True}}]})
+    _make(door, _PODS, _POD)
+    seen = {"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}}
+    told = door.patch(f"{_PODS}/coredns/status", json=seen, headers={"Content-Type": "application/merge-patch+json"})
+    if told.status_code != 200:
+        raise RuntimeError(f"{_PODS}: {told.text}")
 
 
 def _make(door: httpx.Client, path: str, what: dict[str, Any]) -> None:
@@ -125,6 +133,10 @@ _BINDING = {
     "metadata": _NAMED,
     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", **_NAMED},
     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": ACCOUNT}],
+}
+_POD = {
+    "metadata": {"name": "coredns", "labels": {"k8s-app": "kube-dns"}},
+    "spec": {"schedulerName": "nobody", "containers": [{"name": "coredns", "image": "none"}]},
 }
 _PORTS = [
     {"name": "dns", "protocol": "UDP", "port": 53},

@@ -39,6 +39,10 @@ def reach_pods(access: Access) -> None:
     subprocess.run(route, check=True, timeout=10, capture_output=True)
 
 
+def node_address(access: Access) -> str:
+    return str(urlsplit(access.server).hostname)
+
+
 def near_end(access: Access) -> str:
     """This machine's address on the cluster's link: what pods can call."""
     return str(urlsplit(access.server).hostname).rpartition(".")[0] + ".1"

@@ -27,7 +27,9 @@ def main() -> int:
             access = cluster.access
             kubernetes_manager.bring_images(access, EXAMPLES, kubernetes_manager.DEBIAN)
             kubernetes_manager.reach_pods(access)
-            os.environ["HANSA_STORAGE__HOST"] = kubernetes_manager.near_end(access)  # pods reach the stores of all
+            host = kubernetes_manager.near_end(access)
+            os.environ["HANSA_STORAGE__HOST"] = host  # pods reach the stores of all
+            os.environ["HANSA_EGRESS__ALLOW"] = json.dumps([host])  # which are not where the managers answer
             os.environ["HANSA_PLAYGROUND"] = json.dumps(
                 {
                     CLUSTER: {

@@ -4,14 +4,14 @@
 it takes minutes. Fixtures ask `hindrance`, whose answer is the reason a test is left out for.
 """
 
-from real.kubernetes import bottle, build, cache, coredns_server, debian, helm_client, images
+from real.kubernetes import bottle, build, cache, coredns_server, debian, helm_client, images, policy_enforcer
 
 _REMEDY = "HANSA_SETUP_KUBERNETES=yes make test builds it, once, in ten to fifteen minutes"
 
 
 def hindrance(*, full: bool) -> str:
     """Why there can be no cluster here (a full one, or the API alone); "" if there can."""
-    if full and (why := bottle.hindrance()):
+    if full and (why := bottle.hindrance() or policy_enforcer.hindrance()):
         return why
     if build.found() is None:
         return build.hindrance() or f"it is not built; {_REMEDY}"

@@ -24,6 +24,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 @dataclass(slots=True)
 class _Started:
     words: tuple[str, ...]
+    environment: Mapping[str, str]
     process: subprocess.Popen[bytes]
 
 
@@ -51,13 +52,14 @@ class Processes:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we then stop everything in order
             ).result()
-        self._started[name] = _Started(tuple(words), process)
+        self._started[name] = _Started(tuple(words), dict(environment or {}), process)
         return process.pid
 
     def again(self, name: str) -> None:
         """With the words it was started with."""
         assert not self.runs(name), f"{name} runs"
-        self.start(name, self._started[name].words)
+        former = self._started[name]
+        self.start(name, former.words, former.environment)
 
     def kill(self, name: str, entered: bool) -> None:
         """As a crash would. `entered`: we started only the way into its namespaces, and it is behind that."""

@@ -46,6 +46,11 @@ class Slot:
         return f"10.244.{self.number}.0/24"
 
     @property
+    def names(self) -> str:
+        """Where its name server is: a pod's address by its looks, but none that a pod is given."""
+        return f"10.245.{self.number}.53"
+
+    @property
     def groups(self) -> Groups:
         return Groups(f"hansa-k8s-{self.number}")
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -158,9 +159,11 @@ def test_what_a_killed_run_left_is_removed_by_the_next() -> None:
 def traces(slot: slots.Slot, folder: Path) -> list[str]:
     """What can be seen of a cluster from outside: processes, mounts, control groups, link, folder."""
     found = [str(path) for path in (folder, Path("/sys/class/net", slot.link), *slot.groups.folders()) if path.exists()]
+    # The whole name: a folder of another cluster (`hansa-k8s-398c-…`) begins like our group (`hansa-k8s-3`).
+    group = re.compile(rf"/{re.escape(slot.groups.name)}(?![\w-])")
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             about = "".join((process / name).read_text() for name in ("cmdline", "mountinfo", "cgroup"))
-            if str(folder) in about or f"/{slot.groups.name}" in about:
+            if str(folder) in about or group.search(about):
                 found.append(str(process))
     return found

@@ -24,11 +24,11 @@ from hansa.entrypoints.http import context, problems
 from hansa.entrypoints.http.v1 import tokens
 from hansa.identity import Caller, Identity, Vault
 from hansa.kernel.errors import HansaError
+from hansa.kernel.federation import FederationSettings, KnownCluster
 from hansa.kernel.issuer import IssuerSettings
 from hansa.services import ClusterRef, Federation, Member, Record, Service
 from hansa.services.credentials import Keyring, TokenExchange
 from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SERVICE, Environment
-from hansa.settings import FederationSettings, KnownCluster
 from hansa.store import AuditStore, Database, LineageStore, ServiceStore, make_engine, schema
 from hansa.store.buckets import BucketStore
 from hansa.store.people import PeopleStore
@@ -64,7 +64,7 @@ class Cluster:
         return Rooms(self.records, self.keyring)
 
     async def sign_in(self, issuer: str, uid: str = OWNER) -> None:
-        await self.people.ensure(Caller.user(Identity(uid, issuer, uid, frozenset(), 0.0)))
+        await self.people.ensure(Caller.user(Identity(uid, issuer, uid, frozenset(), 0.0), uid))
 
     async def add(self, service: Service, secrets: Mapping[str, str]) -> Service:
         now = self.clock.now()
@@ -101,7 +101,7 @@ class Cluster:
 
 
 def issuer_settings(url: str, **more: Any) -> IssuerSettings:
-    return IssuerSettings(url=url, client_id=CLIENT, **more)
+    return IssuerSettings(url=url, audience=("*",), client_id=CLIENT, **more)
 
 
 @asynccontextmanager
@@ -169,7 +169,7 @@ def application(made: Cluster) -> FastAPI:
 
     def caller(request: Request) -> Caller:
         user = request.headers.get("x-test-user", "")
-        return Caller(kind="user", uid=user, name=user) if user else Caller.admin()
+        return Caller(kind="user", uid=user, name=user, subject=user) if user else Caller.admin()
 
     api = FastAPI(redirect_slashes=False)
     api.state.hansa = made

@@ -299,3 +299,10 @@ async def test_closing_ends_what_is_under_way(setting: Setting) -> None:
     await asyncio.sleep(0)
     await setting.prober.close()
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "probe visby"]
+
+
+async def test_what_nobody_asks_about_any_more_is_forgotten(setting: Setting) -> None:
+    await setting.settle(Member("gone/service"))
+    setting.clock.at += 601.0
+    await setting.settle(Member("new/service"))
+    assert set(setting.prober._known) == {"new/service"}

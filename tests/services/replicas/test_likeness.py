@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hansa.drivers.oscar import definitions
 from hansa.services import Record, Rules, Service, secret_parts, validation, wire_view
-from hansa.services.replicas import likeness, topology
+from hansa.services.replicas import MemberKeys, likeness, topology
 
 PROVIDER = {"endpoint": "https://s3.lubeck", "verify": True, "access_key": "hidden", "region": "us-east-1"}
 THEIRS = {**PROVIDER, "endpoint": "https://s3.visby"}
@@ -70,7 +70,8 @@ def worker(**changes: Any) -> Service:
     """What visby is sent, of a definition as the coordinator keeps it."""
     kept = validation.normalise(msgspec.convert({**PLAIN, **changes}, Service), Rules((), PROVIDER))
     public, secrets = secret_parts.take_out(kept, SECRETS)
-    made = topology.expand(public, secrets, operation="op", fingerprint="f1", own_endpoint="https://lubeck")
+    keys = MemberKeys(b"secret of lubeck")
+    made = topology.expand(public, secrets, keys=keys, operation="op", fingerprint="f1", own_endpoint="https://lubeck")
     return next(one.definition for one in made if one.member.cluster_id == "visby")
 
 

@@ -1,5 +1,6 @@
 """Who gets which worker, and what must never travel."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -8,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansa.services import BadService, Service
-from hansa.services.replicas import topology
+from hansa.services.replicas import MemberKeys, topology
+from hansa.services.secret_parts import GIVER_TOKENS, MEMBER_TOKENS, REPLICA_KEY
 
+KEYS = MemberKeys(b"secret of lubeck")
 SECRETS = {
     "environment.secrets.PASSWORD": "users-own",
     "environment.secrets.refresh_token": "r3fresh",
@@ -41,8 +44,16 @@ def origin(kind: str, members: list[dict[str, Any]], **more: Any) -> Service:
     return msgspec.convert({**base, **more}, Service)
 
 
-def workers(service: Service) -> dict[str, Service]:
-    made = topology.expand(service, SECRETS, operation="op1", fingerprint="f1", own_endpoint="https://lubeck")
+def workers(service: Service, keyless: tuple[str, ...] = ()) -> dict[str, Service]:
+    made = topology.expand(
+        service,
+        SECRETS,
+        keys=KEYS,
+        keyless=keyless,
+        operation="op1",
+        fingerprint="f1",
+        own_endpoint="https://lubeck",
+    )
     return {worker.member.cluster_id: worker.definition for worker in made}
 
 
@@ -51,17 +62,63 @@ def test_a_star_worker_has_no_members_no_token_and_no_credentials(kind: str) -> 
     made = workers(origin(kind, [member("visby"), member("riga")]))
     assert set(made) == {"visby", "riga"}
     worker = made["visby"]
-    assert (worker.name, worker.cluster_id, worker.token) == ("gray-visby", "visby", "a" * 64)
+    assert (worker.name, worker.cluster_id) == ("gray-visby", "visby")
     assert worker.federation is not None
     assert (worker.federation.members, worker.federation.topology, worker.federation.delegation) == ((), kind, "random")
     text = msgspec.json.encode(worker).decode()
     assert not any(word in text for word in ("r3fresh", "gr0up", "pa55", "admin"))
-    assert worker.environment.secrets == {"PASSWORD": "users-own"}
+    assert worker.environment.secrets.keys() == {"PASSWORD", REPLICA_KEY, MEMBER_TOKENS, GIVER_TOKENS}
     assert worker.annotations["oscar.grycap/origin-cluster"] == "lubeck"
     assert worker.annotations["oscar.grycap/origin-service"] == "gray"
     assert worker.annotations["oscar.grycap/federation-worker"] == "true"
     assert worker.clusters["lubeck"].endpoint == "https://lubeck"
     assert worker.is_worker
+
+
+def told_tokens(worker: Service) -> dict[str, str]:
+    found: dict[str, str] = json.loads(worker.environment.secrets.get(MEMBER_TOKENS, "{}"))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["star", "mesh"])
+def test_no_two_replicas_have_a_token_or_key_in_common_nor_with_their_coordinator(kind: str) -> None:
+    service = origin(kind, [member("visby"), member("riga"), member("tallinn")])
+    made = workers(service)
+    secrets = [one.token for one in made.values()] + [one.environment.secrets[REPLICA_KEY] for one in made.values()]
+    secrets += [service.token, KEYS.token(service, topology.key_of(service))]
+    assert len(set(secrets)) == len(secrets)
+    assert all(len(one) == 64 for one in secrets)
+
+
+def test_another_coordinator_or_another_life_of_it_has_other_keys() -> None:
+    first = origin("star", [member("visby")])
+    again = msgspec.structs.replace(first, token="b" * 64)
+    elsewhere = MemberKeys(b"secret of bremen")
+    found = {KEYS.key(first, "visby/g"), KEYS.key(again, "visby/g"), elsewhere.key(first, "visby/g")}
+    assert len(found) == 3
+    assert KEYS.mark(first) != KEYS.mark(again)
+
+
+def given_tokens(worker: Service) -> dict[str, str]:
+    found: dict[str, str] = json.loads(worker.environment.secrets.get(GIVER_TOKENS, "{}"))
+    return found
+
+
+def test_a_worker_is_told_the_tokens_of_those_it_gives_jobs_to_and_no_others() -> None:
+    """Each is good between two: nobody can hand over in another's name."""
+    star = workers(origin("star", [member("visby"), member("riga")]))
+    assert all(not told_tokens(one) and not given_tokens(one) for one in star.values())
+    mesh = workers(origin("mesh", [member("visby"), member("riga")]))
+    assert told_tokens(mesh["visby"]).keys() == {"lubeck/gray", "riga/gray-riga"}
+    assert told_tokens(mesh["visby"])["riga/gray-riga"] == given_tokens(mesh["riga"])["visby/gray-visby"]
+    assert given_tokens(mesh["riga"]).keys() == {"visby/gray-visby"}
+    every = [token for one in mesh.values() for token in (*told_tokens(one).values(), one.token)]
+    assert len(set(every)) == len(every) == 6
+    assert "a" * 64 not in told_tokens(mesh["visby"]).values()  # the coordinator's own token stays with it
+    tree = workers(origin("tree", [member("visby"), member("riga", parent="visby"), member("tallinn")]))
+    assert told_tokens(tree["visby"]) == {"riga/gray-riga": given_tokens(tree["riga"])["visby/gray-visby"]}
+    assert not told_tokens(tree["tallinn"])
+    assert not given_tokens(tree["tallinn"])
 
 
 def test_inputs_stay_per_service_and_outputs_are_shared() -> None:
@@ -83,7 +140,7 @@ def test_a_tree_of_two_levels() -> None:
     service = origin(
         "tree", [member("visby"), member("riga", parent="visby"), member("tallinn", parent="visby/gray-visby")]
     )
-    made = workers(service)
+    made = workers(service, keyless=("riga/gray-riga",))
     inner = made["visby"].federation
     assert inner is not None
     assert [m.cluster_id for m in inner.members] == ["riga", "tallinn"]
@@ -94,6 +151,8 @@ def test_a_tree_of_two_levels() -> None:
     assert "refresh_token" not in made["visby"].environment.secrets
     assert made["visby"].environment.secrets["hansa.group-key"] == "gr0up"
     assert "hansa.group-key" not in made["riga"].environment.secrets
+    # with it an access token of the owner can be had: only who must show one to somebody else gets it
+    assert all("hansa.group-key" not in one.environment.secrets for one in workers(service).values())
 
 
 @pytest.mark.parametrize(

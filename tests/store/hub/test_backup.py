@@ -20,10 +20,11 @@ async def saved(database: Database) -> tuple[bytes, str]:
     """A backup of a hub with something in every corner, and the key of its secrets."""
     key = Vault.new_key()
     store = ClusterStore(database, "hub-a")
-    await store.put(ClusterRecord("visby", "hansa", "ready", 1.0, "", 1, 1.0, Facts(region="eu")))
+    sealed = CredentialStore(database, Vault([key])).sealed("visby", {"user": "a", "password": "b"})
+    visby = ClusterRecord("visby", "hansa", "ready", 1.0, "", 1, 1.0, Facts(region="eu"))
+    await store.put(visby, credentials=sealed)
     await store.sighted([Sighting("visby", 1, 5.0, 1, {"totals": (1, b'{"cpu":4000}')})])
     await store.note(Note("visby", "joined", "hello"), Note("visby", "state", "ready"))
-    await CredentialStore(database, Vault([key])).remember("visby", {"user": "a", "password": "b"})
     out = io.BytesIO()
     assert backup.write(database.engine, key.encode(), PASSPHRASE, out) == 7
     assert key.encode() not in out.getvalue()

@@ -112,6 +112,23 @@ async def test_each_report_is_written_down_once(store: ClusterStore, other: Clus
     assert seen.received == 4
 
 
+async def test_a_report_is_known_by_what_it_says_whatever_numbers_were_used(store: ClusterStore) -> None:
+    """Who has a copy of a member's key may have used up all the numbers."""
+    await store.put(record())
+    await store.sighted([Sighting("visby", 1, 10.0, 5, reports=((2**62, Note("visby", "job", "forged", 3.0)),))])
+    real = (7, Note("visby", "job", "report 7", 4.0))
+    for seen in (11.0, 12.0):
+        await store.sighted([Sighting("visby", 1, seen, 6, reports=(real,))])
+    assert [one.detail for one in await store.changes()] == ["report 7", "forged"]
+
+
+async def test_the_address_and_the_sender_are_remembered(store: ClusterStore) -> None:
+    put = await store.put(record(endpoint="https://visby.example", verify=False, refused="https://evil.example"))
+    await store.sighted([Sighting("visby", 1, 10.0, 5, run="abc")])
+    news = await ClusterStore(store._database, "hub-c").news(0)
+    assert (list(news.clusters), [one.run for one in news.sightings]) == ([put], ["abc"])
+
+
 async def test_of_a_removed_cluster_nothing_stays_and_nothing_comes_back(store: ClusterStore) -> None:
     first = await store.put(record())
     assert first is not None

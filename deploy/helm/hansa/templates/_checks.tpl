@@ -40,12 +40,21 @@
   {{- if has .Release.Namespace $v.kubernetes.namespaces -}}
     {{- fail (printf "kubernetes.namespaces: %s is the manager's own, in which no pod of a user may run; give others" .Release.Namespace) -}}
   {{- end -}}
-  {{- $jobs := default (dict) $v.settings.jobs -}}
-  {{- if not (and $jobs.cpu $jobs.memory) -}}
-    {{- fail "kubernetes.namespaces: the manager cannot look at nodes then; say how much jobs may use with settings.jobs.cpu and settings.jobs.memory" -}}
+  {{- if ne $v.kubernetes.reach "given" -}}
+    {{- fail (printf "kubernetes.namespaces: with kubernetes.reach=%s the manager makes namespaces; give none, or reach=given" $v.kubernetes.reach) -}}
   {{- end -}}
 {{- end -}}
-{{- $users := default "oscar-svc" (default (dict) $v.settings.cluster).services_namespace -}}
+{{- $jobs := default (dict) $v.settings.jobs -}}
+{{- if and (include "hansa.isManager" .) (eq $v.kubernetes.reach "given") (not $v.rbac.nodes) (not (and $jobs.cpu $jobs.memory)) -}}
+  {{- fail "rbac.nodes=false: the manager cannot look at nodes then; say how much jobs may use with settings.jobs.cpu and settings.jobs.memory" -}}
+{{- end -}}
+{{- if and (include "hansa.isManager" .) (ne $v.kubernetes.reach "given") (not $v.rbac.nodes) -}}
+  {{- fail "rbac.nodes=false goes with kubernetes.reach=given alone" -}}
+{{- end -}}
+{{- if and (include "hansa.isManager" .) (eq $v.kubernetes.reach "made") (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+  {{- fail "kubernetes.reach=made needs Kubernetes 1.30 or newer, whose admission policies confine the manager to its own namespaces" -}}
+{{- end -}}
+{{- $users := include "hansa.servicesNamespace" . -}}
 {{- if and (include "hansa.isManager" .) (eq .Release.Namespace $users) -}}
   {{- fail (printf "namespace %s is where the admin's services run; install the manager into another" $users) -}}
 {{- end -}}

@@ -20,6 +20,38 @@
 {{- printf "hansa:%s:%s" .Release.Namespace (include "hansa.fullname" .) -}}
 {{- end -}}
 
+{{- define "hansa.lookRole" -}}
+{{- printf "%s:look" (include "hansa.clusterWide" .) -}}
+{{- end -}}
+
+{{/* The rights in a user's namespace, which the manager binds to itself. */}}
+{{- define "hansa.usersRole" -}}
+{{- printf "%s:users" (include "hansa.clusterWide" .) -}}
+{{- end -}}
+
+{{- define "hansa.admission" -}}
+{{- printf "hansa-%s-%s" .Release.Namespace (include "hansa.fullname" .) -}}
+{{- end -}}
+
+{{/* The cluster's id as the manager writes it into labels. */}}
+{{- define "hansa.clusterLabel" -}}
+{{- $id := default (default .Release.Name .Values.cluster.id) (default (dict) .Values.settings.cluster).id -}}
+{{- regexReplaceAll "[^A-Za-z0-9._-]+" $id "-" | trunc 63 | trimAll "-._" -}}
+{{- end -}}
+
+{{- define "hansa.servicesNamespace" -}}
+{{- default "oscar-svc" (default (dict) .Values.settings.cluster).services_namespace -}}
+{{- end -}}
+
+{{/* Those in which users' pods run, as JSON; none where the manager makes them. */}}
+{{- define "hansa.namespaces" -}}
+{{- if ne .Values.kubernetes.reach "given" -}}
+[]
+{{- else -}}
+{{- default (list (include "hansa.servicesNamespace" .)) .Values.kubernetes.namespaces | toJson -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "hansa.selector" -}}
 app.kubernetes.io/name: {{ include "hansa.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -1,10 +1,45 @@
 {{/* What may the manager do? The same as src/hansa/drivers/kubernetes/rights.py and docs/reference/kubernetes-rights.md. */}}
 
+{{- define "hansa.rights.look" -}}
+# What there is: how much jobs may use, and what a federation is told.
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+# How busy nodes really are, where it is measured.
+- apiGroups: [metrics.k8s.io]
+  resources: [nodes]
+  verbs: [list]
+# Where the API server is, which users' pods must not call.
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  resourceNames: [kubernetes]
+  verbs: [get]
+{{- end -}}
+
 {{- define "hansa.rights.cluster" -}}
 # Users get namespaces of their own, marked so.
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, create, patch]
+{{- end -}}
+
+{{- define "hansa.rights.bind" -}}
+# In which of them the manager has rights, and needs them.
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list]
+# The manager comes to its rights in a namespace that it made.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [rolebindings]
+  verbs: [get, create]
+# That one role and no other.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles]
+  resourceNames: [{{ include "hansa.usersRole" . | quote }}]
+  verbs: [bind]
+{{- end -}}
+
+{{- define "hansa.rights.made" -}}
 # A user's quota holds in Kubernetes, too.
 - apiGroups: [""]
   resources: [resourcequotas]
@@ -17,14 +52,6 @@
 - apiGroups: [kueue.x-k8s.io]
   resources: [localqueues]
   verbs: [create, patch]
-# What there is: how much jobs may use, and what a federation is told.
-- apiGroups: [""]
-  resources: [nodes]
-  verbs: [list]
-# How busy nodes really are, where it is measured.
-- apiGroups: [metrics.k8s.io]
-  resources: [nodes]
-  verbs: [list]
 {{- end -}}
 
 {{- define "hansa.rights.users" -}}
@@ -68,6 +95,10 @@
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]
   verbs: [create, patch, delete]
+# Users' pods are kept apart, and from what they must not call.
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch, update, delete]
 # A way to exposed services that does not pass the manager, with `kubernetes.route`.
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]

@@ -8,7 +8,10 @@
 {{- if not (include "hansa.issuersInSecret" .) -}}
   {{- $_ := set $oidc "issuers" $v.oidc.issuers -}}
 {{- end -}}
-{{- if or $v.oidc.issuers $v.oidc.usersAdmin -}}
+{{- if $v.oidc.home -}}
+  {{- $_ := set $oidc "home" $v.oidc.home -}}
+{{- end -}}
+{{- if or $v.oidc.issuers $v.oidc.usersAdmin $v.oidc.home -}}
   {{- $_ := set $all "oidc" $oidc -}}
 {{- end -}}
 {{- if include "hansa.isManager" . -}}
@@ -31,7 +34,8 @@
         "image" (include "hansa.image" .)
         "pull_secrets" $v.image.pullSecrets
         "namespace" .Release.Namespace
-        "namespaces" $v.kubernetes.namespaces
+        "namespaces" (fromJsonArray (include "hansa.namespaces" .))
+        "binding" (ternary (include "hansa.usersRole" .) "" (eq $v.kubernetes.reach "made"))
         "shared" (eq (include "hansa.isShared" .) "true")
         "storage_class" $v.kubernetes.storageClass
         "user" (int64 $v.kubernetes.user)

@@ -1,7 +1,7 @@
 """Which clusters belong, and what becomes of them: the operations under `/v1/clusters`."""
 
 from hansa.client.operations import Call, operation
-from hansa.messages.clusters import Cluster, FactsChange, NewOscarCluster, StatusChange
+from hansa.messages.clusters import Address, AskedAddress, Cluster, FactsChange, NewOscarCluster, StatusChange
 from hansa.messages.inventory import Clusters, ClusterStatus
 
 
@@ -39,6 +39,24 @@ def register_oscar(new: NewOscarCluster) -> Call[Cluster]:
 def change_facts(cluster: str, change: FactsChange) -> Call[Cluster]:
     """Says something of a cluster that wins over what it says itself."""
     return Call({"cluster": cluster}, body=change)
+
+
+@operation("PUT", "/v1/clusters/{cluster}/address")
+def change_address(cluster: str, said: Address) -> Call[Cluster]:
+    """Says where a cluster is; all others are told."""
+    return Call({"cluster": cluster}, body=said)
+
+
+@operation("POST", "/v1/clusters/{cluster}/address/approve")
+def approve_address(cluster: str, asked: AskedAddress) -> Call[Cluster]:
+    """Grants a cluster the address it asks for (`asks_for`), if it still is this one."""
+    return Call({"cluster": cluster}, body=asked)
+
+
+@operation("POST", "/v1/clusters/{cluster}/address/refuse")
+def refuse_address(cluster: str, asked: AskedAddress) -> Call[Cluster]:
+    """A cluster stays where it is; that it asks for this address is not told again."""
+    return Call({"cluster": cluster}, body=asked)
 
 
 @operation("DELETE", "/v1/clusters/{cluster}")

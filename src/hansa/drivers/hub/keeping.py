@@ -107,7 +107,7 @@ def _write(path: Path, content: msgspec.Struct) -> None:
     """Written aside and renamed into place: whoever reads finds the old or the new, never half of one."""
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(msgspec.json.encode(content))

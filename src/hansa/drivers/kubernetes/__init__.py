@@ -6,7 +6,8 @@ Each is made by pure functions (`…_manifest`, on the ground of `pods`) and rea
 `following`). Files are moved by a program of ours beside the script (`stager`). How much there is tell the `nodes`.
 
 What services are is kept in Kubernetes, too (`kept_services`, `service_maps`), in namespaces that belong to their users
-(`namespaces`).
+(`namespaces`). What their pods reach, and who reaches them, is said by NetworkPolicies (`network_manifest`,
+`network_rules`, `network_policies`).
 """
 
 from hansa.drivers.kubernetes import vault_key
@@ -22,6 +23,9 @@ from hansa.drivers.kubernetes.job_logs import KubernetesLogs
 from hansa.drivers.kubernetes.kept_services import KeptServices
 from hansa.drivers.kubernetes.lease import WorkLease
 from hansa.drivers.kubernetes.namespaces import Namespaces
+from hansa.drivers.kubernetes.network_policies import NetworkPolicies
+from hansa.drivers.kubernetes.network_rules import Sources as NetworkSources
+from hansa.drivers.kubernetes.network_rules import gathered as network_rules
 from hansa.drivers.kubernetes.nodes import KubernetesNodes
 from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.quota_manifest import name_of as queue_name
@@ -44,10 +48,13 @@ __all__ = [
     "KubernetesNodes",
     "KubernetesSyncHost",
     "Namespaces",
+    "NetworkPolicies",
+    "NetworkSources",
     "Routes",
     "ServiceMaps",
     "Shape",
     "WorkLease",
+    "network_rules",
     "queue_name",
     "vault_key",
 ]

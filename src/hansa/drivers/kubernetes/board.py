@@ -17,20 +17,29 @@ from hansa.drivers.kubernetes.following import Follow, Key
 class Board:
     """Jobs and services by their names, which are unique in the cluster."""
 
-    def __init__(self, client: AsyncClient, cluster: str, namespaces: Sequence[str] = ()) -> None:
+    def __init__(
+        self, client: AsyncClient, cluster: str, namespaces: Sequence[str] = (), *, growing: bool = False
+    ) -> None:
+        """`namespaces` and `growing` are as in `Follow`."""
         marks = labels.of_cluster(cluster)
         self._news: dict[str, asyncio.Event] = {}
         self._pods_of: dict[str, set[Key]] = {}
         self._instances: dict[str, set[Key]] = {}
         self._workers: dict[str, set[Key]] = {}
         self.on_exposed: Callable[[str], None] = lambda _: None  # hears of every change of an exposed service
-        self._jobs = Follow(client, Job, marks, self._job_changed, namespaces=namespaces)
-        self._pods = Follow(client, Pod, marks, self._pod_changed, namespaces=namespaces)
-        self._deployments = Follow(client, Deployment, marks, self._deployment_changed, namespaces=namespaces)
+        where: dict[str, Any] = {"namespaces": namespaces, "growing": growing}
+        self._jobs = Follow(client, Job, marks, self._job_changed, **where)
+        self._pods = Follow(client, Pod, marks, self._pod_changed, **where)
+        self._deployments = Follow(client, Deployment, marks, self._deployment_changed, **where)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(follow.run(), name=f"follow {name}") for name, follow in self._all()]
+
+    def include(self, namespace: str) -> None:
+        """One more namespace in which something of ours is."""
+        for _, follow in self._all():
+            follow.include(namespace)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -62,6 +71,11 @@ class Board:
         """All pods that answer calls, by their own names, with their namespaces."""
         found = [(name, key[0]) for name, keys in self._workers.items() for key in keys]
         return sorted(found)
+
+    def tenants(self) -> set[tuple[str, str]]:
+        """Where pods are, and whose they are by their label ("": an earlier version made it, and did not say)."""
+        found = [pod.metadata for pod in self._pods.all()]
+        return {(one.namespace, (one.labels or {}).get(labels.OWNER, "")) for one in found}
 
     def deployed_in(self, service: str) -> set[str]:
         """Namespaces with a Deployment of an exposed service."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hansa.drivers.kubernetes import rights
+from hansa.drivers.kubernetes import labels, rights
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.drivers.kubernetes.rights import Right, Scope
@@ -53,6 +53,9 @@ class Wanted:
     image: str = ""
     own_namespace: str = "hansa"
     namespaces: tuple[str, ...] = ()
+    cluster: str = ""
+    binding: str = ""
+    policies: bool = True
     pull_secrets: tuple[str, ...] = ()
     storage_class: str = ""
     priority_class: str = ""
@@ -97,7 +100,7 @@ async def _looked(api: Connection, wanted: Wanted) -> list[Finding]:
     if wanted.priority_class:
         checks["priority class"] = _priority_class(api, wanted.priority_class)
     asked = await asyncio.gather(*(_safely(name, check) for name, check in checks.items()))
-    return [*found, *asked, _metrics(groups), *beside(groups), *_settings(wanted)]
+    return [*found, *asked, _metrics(groups), *beside(groups), _network(wanted), *_settings(wanted)]
 
 
 async def _safely(name: str, check: Any) -> Finding:
@@ -124,19 +127,19 @@ def server(version: str) -> Finding:
 
 
 async def _account(api: Connection) -> Finding:
-    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
-        who = await api.ask("/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+        return Finding("account", True, await api.whoami())
     except NotFound:
         return Finding("account", None, "the server does not say who we are")
-    return Finding("account", True, str(who["status"]["userInfo"].get("username", "")))
 
 
 async def _rights(api: Connection, wanted: Wanted, groups: set[str]) -> list[Finding]:
-    asked = [right for right in rights.needed(wanted.namespaces) if "." not in right.group or right.group in groups]
+    every = rights.needed(wanted.namespaces, wanted.binding)
+    asked = [right for right in every if "." not in right.group or right.group in groups]
     turn = asyncio.Semaphore(_AT_ONCE)
     try:
-        missing = await asyncio.gather(*(_missing(api, right, wanted, turn) for right in asked))
+        places = await _places(api, wanted)
+        missing = await asyncio.gather(*(_missing(api, right, wanted, places, turn) for right in asked))
     except (ApiRefused, ApiUnreachable) as error:
         return [Finding("rights", False, error.message, error.hint)]
     lacking = [_lack(right, some) for right, some in zip(asked, missing, strict=True) if some]
@@ -145,28 +148,36 @@ async def _rights(api: Connection, wanted: Wanted, groups: set[str]) -> list[Fin
     return [Finding("rights", True, f"all that a manager needs, for {len(asked)} kinds of objects"), *lacking]
 
 
-async def _missing(api: Connection, right: Right, wanted: Wanted, turn: asyncio.Semaphore) -> dict[str, list[str]]:
+async def _places(api: Connection, wanted: Wanted) -> Sequence[str]:
+    """Where users' pods run; "" is everywhere. Rights that are bound to a namespace come with it: of none, none is
+    missing."""
+    if not wanted.binding:
+        return wanted.namespaces or ("",)
+    selector = quote(f"{labels.CLUSTER}={labels.value(wanted.cluster)}")
+    try:
+        found = (await api.ask(f"/api/v1/namespaces?labelSelector={selector}"))["items"]
+    except ApiRefused:
+        return ()  # that right is missing, which is a finding of its own
+    names = [str(one["metadata"]["name"]) for one in found if not one["metadata"].get("deletionTimestamp")]
+    return [name for name in names if name != wanted.own_namespace]
+
+
+async def _missing(
+    api: Connection, right: Right, wanted: Wanted, users: Sequence[str], turn: asyncio.Semaphore
+) -> dict[str, list[str]]:
     """What the account may not do, by namespace; "" is the whole cluster."""
-    places: Sequence[str] = wanted.namespaces or ("",)
+    places = users
+    if right.scope in rights.WIDE:
+        places = ("",)
     if right.scope is Scope.OWN:
         places = (wanted.own_namespace,)
     lacking: dict[str, list[str]] = {}
     for place in places:
         for attributes in right.reviews(place):
             async with turn:
-                if not await _allowed(api, attributes):
+                if not await api.may(attributes):
                     lacking.setdefault(place, []).append(attributes["verb"])
     return lacking
-
-
-async def _allowed(api: Connection, attributes: Mapping[str, str]) -> bool:
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": dict(attributes)},
-    }
-    answer = await api.ask("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
-    return bool(answer["status"]["allowed"])
 
 
 def _lack(right: Right, missing: Mapping[str, Sequence[str]]) -> Finding:
@@ -304,6 +315,15 @@ def beside(groups: set[str]) -> list[Finding]:
         Finding(name, True, f"{'there, and' if group in groups else 'not there;'} not needed: {why}")
         for name, (group, why) in _BESIDE.items()
     ]
+
+
+def _network(wanted: Wanted) -> Finding:
+    """Whether policies are enforced is known to nobody but the network plugin."""
+    if not wanted.policies:
+        hint = "kubernetes.network.policies is false: see that policies of your own do the same"
+        return Finding("network policies", None, "the manager keeps no walls around users' pods", hint)
+    detail = "the manager makes them; the cluster's network plugin has to enforce them, which cannot be asked"
+    return Finding("network policies", True, detail)
 
 
 def _settings(wanted: Wanted) -> Iterable[Finding]:

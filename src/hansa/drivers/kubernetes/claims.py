@@ -47,6 +47,7 @@ class Claims:
         ensure: Callable[[str], Awaitable[None]],
         placed: Callable[[str], str] = lambda namespace: namespace,
         namespaces: Sequence[str] = (),
+        growing: bool = False,
         storage_class: str = "",
         many_nodes: bool = False,
         gid: int = 10001,
@@ -60,7 +61,9 @@ class Claims:
         self._many_nodes = many_nodes
         self._gid = gid
         marks = labels.of_cluster(cluster)
-        self._follow = Follow(api.client, PersistentVolumeClaim, marks, self._changed, namespaces=namespaces)
+        self._follow = Follow(
+            api.client, PersistentVolumeClaim, marks, self._changed, namespaces=namespaces, growing=growing
+        )
         self._fresh: dict[Key, tuple[Any, float]] = {}  # made by us a moment ago, when; the watch may not know it yet
         self._unmade: dict[Key, storage.Volume] = {}  # rows whose claims are missing, since we started
         self._said: dict[Key, storage.Standing] = {}  # of those that are not bound
@@ -71,6 +74,10 @@ class Claims:
     def start(self) -> None:
         works = {"follow claims": self._follow.run(), "look after claims": self._look_after()}
         self._tasks = [asyncio.create_task(work, name=name) for name, work in works.items()]
+
+    def include(self, namespace: str) -> None:
+        """One more namespace in which something of ours is."""
+        self._follow.include(namespace)
 
     async def close(self) -> None:
         ending = [*self._tasks, *self._removing.values()]

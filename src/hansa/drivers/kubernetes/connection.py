@@ -4,7 +4,7 @@ What is gone already, or there already, is no error here: whoever asks twice mea
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,6 +69,22 @@ class Connection:
     async def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """What is no object that lightkube knows, by its path; a body is posted."""
         return await self._call(f"ask for {path}", self._ask(path, body))
+
+    async def whoami(self) -> str:
+        """The name of our account. Raises `NotFound` where the server does not say."""
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        who = await self.ask("/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+        return str(who["status"]["userInfo"].get("username", ""))
+
+    async def may(self, attributes: Mapping[str, str]) -> bool:
+        """Whether the account has this right, by its `resourceAttributes`."""
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": dict(attributes)},
+        }
+        answer = await self.ask("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
 
     async def _ask(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         inner = self.client._client

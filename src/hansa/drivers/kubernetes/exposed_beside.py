@@ -7,10 +7,10 @@ from typing import Any, Literal, cast
 
 from lightkube.generic_resource import create_namespaced_resource
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
-from lightkube.resources.networking_v1 import Ingress
+from lightkube.resources.networking_v1 import Ingress, NetworkPolicy
 
 from hansa import services
-from hansa.drivers.kubernetes import exposed_manifest
+from hansa.drivers.kubernetes import exposed_manifest, network_manifest
 from hansa.drivers.kubernetes.pods import Shape
 
 HTTP_ROUTE: Any = create_namespaced_resource("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
@@ -26,6 +26,8 @@ class Routes:
     ingress_class: str = ""
     gateway: str = ""  # namespace/name
     tls: bool = False
+    callers: tuple[str, ...] = ()  # namespaces and networks from which pods are reached; none: from everywhere
+    private_too: bool = False  # also to services that not everybody may see, as in OSCAR
 
     @property
     def resource(self) -> Any:
@@ -34,7 +36,7 @@ class Routes:
 
 def host(order: services.RunOrder, routes: Routes) -> str:
     """Its name for callers; "" if it has none. Who is asked to sign in comes by the manager, which looks at that."""
-    if routes.kind == "none" or order.service.expose.set_auth:
+    if routes.kind == "none" or not order.service.asks_nobody(private_too=routes.private_too):
         return ""
     return f"{order.service.name}.{routes.domain}"
 
@@ -58,12 +60,22 @@ def route(order: services.RunOrder, shape: Shape, routes: Routes, service: Any) 
     return Ingress.from_dict({"metadata": meta, "spec": spec})
 
 
+def opening(order: services.RunOrder, shape: Shape, routes: Routes, service: Any) -> NetworkPolicy:
+    """Whoever makes the route reach its callers calls the pods."""
+    about = service.metadata
+    made = network_manifest.opening(
+        about.name, about.namespace, shape.cluster, order.service.name, order.service.expose.port, routes.callers
+    )
+    meta = _about(order, shape, service, "v1", "Service")
+    return cast(NetworkPolicy, NetworkPolicy.from_dict({**made.to_dict(), "metadata": meta}))
+
+
 def scales(order: services.RunOrder) -> bool:
     return order.service.expose.max_scale > exposed_manifest.count(order)
 
 
-def scaler(order: services.RunOrder, shape: Shape, deployment: Any) -> HorizontalPodAutoscaler:
-    """Between `min_scale` and `max_scale`, by the processor's use. It needs a source of metrics to do anything."""
+def scaler(order: services.RunOrder, shape: Shape, deployment: Any, most: int) -> HorizontalPodAutoscaler:
+    """Between `min_scale` and `most`, by the processor's use. It needs a source of metrics to do anything."""
     expose = order.service.expose
     use = {"type": "Utilization", "averageUtilization": expose.cpu_threshold or _USUAL_THRESHOLD}
     made = HorizontalPodAutoscaler.from_dict(
@@ -72,7 +84,7 @@ def scaler(order: services.RunOrder, shape: Shape, deployment: Any) -> Horizonta
             "spec": {
                 "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.metadata.name},
                 "minReplicas": exposed_manifest.count(order),
-                "maxReplicas": expose.max_scale,
+                "maxReplicas": most,
                 "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": use}}],
             },
         }

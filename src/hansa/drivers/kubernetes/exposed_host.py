@@ -3,6 +3,7 @@ is. The `ExposedHost` port. Calls go straight to a ready pod, so the manager has
 """
 
 import asyncio
+import contextlib
 import itertools
 import socket
 import time
@@ -14,16 +15,19 @@ import structlog
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from lightkube.resources.core_v1 import Secret, Service
+from lightkube.resources.networking_v1 import NetworkPolicy
 
 from hansa import services
 from hansa.drivers.kubernetes import exposed_beside, exposed_manifest, exposed_standing, labels, pod_status
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
+from hansa.drivers.kubernetes.instance_shares import InstanceShares
 from hansa.drivers.kubernetes.log_tails import LogTails
 from hansa.kernel import errors
 
 _log = structlog.get_logger("hansa.kubernetes")
 _CONNECT_WITHIN = 5.0
+_SHARE_EVERY = 5.0
 _SECRETS_KEPT = 2  # definitions: pods of the former one may still have to be started again
 
 
@@ -39,6 +43,9 @@ class _Wanted:
     namespace: str
     running: bool
     restarted: str = ""
+    allowed: int = 0  # instances that its owner's share takes
+    most: int = 0  # what it is scaled up to
+    behind: bool = False  # Kubernetes was not told yet of what may be now
     shown: str = ""
     since: float | None = None
 
@@ -53,9 +60,16 @@ class KubernetesExposedHost:
         self._wanted: dict[str, _Wanted] = {}
         self._left: dict[str, set[str]] | None = None  # where an earlier life of ours had something
         self._turns = itertools.count()
+        self._instances = InstanceShares(engine.admission)
+        self._room = asyncio.Event()  # somebody's share may allow more now
+        self._stop_listening = engine.admission.on_release(self._room.set)
+        self._sharing = asyncio.create_task(self._share(), name="share what exposed services may have")
         engine.board.on_exposed = self._looked_at
 
     async def close(self) -> None:
+        self._stop_listening()
+        self._sharing.cancel()
+        await asyncio.wait({self._sharing})
         await self._tails.close()
 
     async def apply(self, order: services.RunOrder, *, running: bool) -> None:
@@ -63,13 +77,14 @@ class KubernetesExposedHost:
         namespace = self._engine.namespace_of(order)
         former = self._wanted.get(name)
         wanted = _Wanted(order, namespace, running, former.restarted if former else "")
-        await self._engine.ensure_namespace(namespace)
+        wanted.allowed = self._instances.settle(order, running=running)
+        await self._engine.prepare(order)
         for secret in exposed_manifest.secrets(order, namespace, self._engine.shape):
             await self._api.create(secret)
         deployment = await self._put(wanted)
         service = await self._api.apply(exposed_manifest.service(order, namespace, self._engine.shape))
         self._wanted[name] = wanted
-        await self._beside(order, deployment, service)
+        await self._beside(wanted, deployment, service)
         await self._clear(name, namespace, keep=_SECRETS_KEPT)
         for pod in self._board.pods_of(name):
             self._tails.look(name, pod)
@@ -82,6 +97,7 @@ class KubernetesExposedHost:
 
     async def remove(self, name: str) -> None:
         wanted = self._wanted.pop(name, None)
+        self._instances.forget(name)
         if self._left is None:
             self._left = await self._engine.left(labels.EXPOSED)
         there = self._board.deployed_in(name) | self._left.get(name, set())
@@ -99,6 +115,8 @@ class KubernetesExposedHost:
         seen = self._board.deployment(wanted.namespace, exposed_manifest.name_of(name))
         found = self._board.pods_of(name)
         judged = exposed_standing.judged(wanted.running, exposed_manifest.count(wanted.order), seen, found)
+        if wanted.running and wanted.allowed < exposed_manifest.count(wanted.order) and judged.state != "ready":
+            judged = replace(judged, reason=self._instances.why(wanted.order) or judged.reason)
         if judged.state != wanted.shown:
             wanted.shown, wanted.since = judged.state, time.time()
         if judged.state == "ready" and not judged.reason and (host := exposed_beside.host(wanted.order, self._routes)):
@@ -141,25 +159,65 @@ class KubernetesExposedHost:
         """What is scaled keeps what it was scaled to, within its bounds."""
         if not wanted.running:
             return 0
-        least = exposed_manifest.count(wanted.order)
-        if not exposed_beside.scales(wanted.order):
-            return least
+        if not self._scales(wanted):
+            return wanted.allowed
         seen = self._board.deployment(wanted.namespace, exposed_manifest.name_of(wanted.order.service.name))
         now = (seen.spec.replicas or 0) if seen is not None else 0
-        return min(max(now, least), wanted.order.service.expose.max_scale)
+        return min(max(now, wanted.allowed), self._instances.most(wanted.order))
 
-    async def _beside(self, order: services.RunOrder, deployment: Any, service: Any) -> None:
+    def _scales(self, wanted: _Wanted) -> bool:
+        """Only what has its minimum scale can have more."""
+        least = exposed_manifest.count(wanted.order)
+        return wanted.allowed == least and self._instances.most(wanted.order) > least
+
+    async def _share(self) -> None:
+        """For ever: whoever had to do with less gets more when it may, and the autoscaler's bounds follow."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_SHARE_EVERY):
+                    await self._room.wait()
+            self._room.clear()
+            for wanted in list(self._wanted.values()):
+                try:
+                    await self._follow(wanted)
+                except errors.HansaError as error:
+                    _log.warning(
+                        "an exposed service was not scaled", service=wanted.order.service.name, error=str(error)
+                    )
+
+    async def _follow(self, wanted: _Wanted) -> None:
+        if not wanted.running:
+            return
+        grown = self._instances.grow(wanted.order, wanted.allowed)
+        wanted.behind |= grown > wanted.allowed
+        wanted.behind |= exposed_beside.scales(wanted.order) and self._instances.most(wanted.order) != wanted.most
+        wanted.allowed = grown
+        if wanted.behind:
+            await self._scale(wanted, await self._put(wanted))
+            wanted.behind = False
+
+    async def _scale(self, wanted: _Wanted, deployment: Any) -> None:
+        most = self._instances.most(wanted.order)
+        if self._scales(wanted):
+            await self._api.apply(exposed_beside.scaler(wanted.order, self._engine.shape, deployment, most))
+        else:
+            about = deployment.metadata
+            await self._api.delete(HorizontalPodAutoscaler, about.name, about.namespace)
+        wanted.most = most
+
+    async def _beside(self, wanted: _Wanted, deployment: Any, service: Any) -> None:
         """Without these it runs all the same: who may not make them is told so, and no more."""
+        order = wanted.order
         shape, routes = self._engine.shape, self._routes
         try:
-            if exposed_beside.scales(order):
-                await self._api.apply(exposed_beside.scaler(order, shape, deployment))
-            else:
-                await self._api.delete(HorizontalPodAutoscaler, deployment.metadata.name, service.metadata.namespace)
+            await self._scale(wanted, deployment)
             if exposed_beside.host(order, routes):
                 await self._api.apply(exposed_beside.route(order, shape, routes, service))
+                if self._engine.policies is not None:
+                    await self._api.apply(exposed_beside.opening(order, shape, routes, service))
             elif routes.kind != "none":
-                await self._api.delete(routes.resource, service.metadata.name, service.metadata.namespace)
+                for kind in (routes.resource, NetworkPolicy):
+                    await self._api.delete(kind, service.metadata.name, service.metadata.namespace)
         except (ApiRefused, ApiUnreachable) as error:  # a kind that is not known is not found, and so "away"
             _log.warning(
                 "an exposed service lacks its route or its scaling",
@@ -182,7 +240,8 @@ class KubernetesExposedHost:
                 await self._api.delete(Secret, old, namespace)
 
     def _looked_at(self, name: str) -> None:
-        if name in self._wanted:
+        if (wanted := self._wanted.get(name)) is not None:
+            self._instances.saw(wanted.order, wanted.allowed, len(self._board.pods_of(name)))
             self.deployment(name)  # notes since when it is what it is
             for pod in self._board.pods_of(name):
                 self._tails.look(name, pod)

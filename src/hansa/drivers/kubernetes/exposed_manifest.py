@@ -104,7 +104,7 @@ def _pod(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
         shape,
         terminationGracePeriodSeconds=_GRACE,
         containers=[_program(order, shape)],
-        volumes=[*pods.empty("work"), pods.config_volume(_secret(order, shape, "config"))],
+        volumes=[*pods.empty(order, "work"), pods.config_volume(_secret(order, shape, "config"))],
     )
     # A program that nobody lets be root may still listen where its users expect it.
     made["securityContext"]["sysctls"] = [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]
@@ -115,7 +115,7 @@ def _program(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
     expose = order.service.expose
     asked = {"httpGet": {"path": expose.health_path, "port": expose.port}}
     listens = {"tcpSocket": {"port": expose.port}}
-    own = {} if expose.default_command else {"command": ["/bin/sh", f"{PLACES.config}/script.sh"]}
+    own: dict[str, Any] = {} if expose.default_command else {"command": ["/bin/sh", f"{PLACES.config}/script.sh"]}
     return pods.script(
         order,
         [{"name": "work", "mountPath": PLACES.job}, pods.config_mount()],

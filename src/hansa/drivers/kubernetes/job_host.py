@@ -21,6 +21,7 @@ from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
 from hansa.drivers.kubernetes.stager import paper
+from hansa.drivers.runs import plans
 from hansa.kernel import names
 from hansa.kernel.errors import NotFound
 from hansa.storage import ObjectStore
@@ -87,8 +88,10 @@ class KubernetesJobHost:
             gone = pod.metadata.name
             await self._patiently(lambda: self._api.delete(Pod, gone, namespace, grace=_GRACE))
         await self._patiently(lambda: self._api.delete(Secret, name, namespace))
+        await self._engine.end_keys(name)
         with suppress(NotFound):  # the bucket is made with the first that needs it
             await self._store.delete(self._bucket, _event(name))
+            await self._store.delete(self._bucket, _plan(name))
             await self._close_gate(name, pod)
 
     async def _close_gate(self, name: str, pod: Any | None) -> None:
@@ -102,7 +105,7 @@ class KubernetesJobHost:
         """The Secret and the Job are there; who was here before may have made one or both."""
         if self._board.job(namespace, order.name) is not None:
             return
-        await self._engine.ensure_namespace(namespace)
+        await self._engine.prepare(order)
         whole = await self._engine.with_keys(order)
         links = await self._links(order)
         made = await self._api.create(job_manifest.secret(whole, namespace, self._engine.shape, links))
@@ -145,7 +148,7 @@ class KubernetesJobHost:
                 case job_verdict.Runs(since) if since is not None:
                     left = since + order.seconds - time.time()
                     if left <= 0 and not told_end:
-                        await self._patiently(lambda: self._end(order.name, namespace))
+                        await self._patiently(lambda: self._end(order, namespace))
                         told_end = True
                     pause = min(_LOOK_EVERY, max(left, 0.05))
                 case job_verdict.Asks():
@@ -178,10 +181,10 @@ class KubernetesJobHost:
         found = await self._patiently(lambda: self._api.list(Pod, namespace, {labels.JOB: name}))
         return all(pod.spec.nodeName is None for pod in found)
 
-    async def _end(self, name: str, namespace: str) -> None:
+    async def _end(self, order: services.RunOrder, namespace: str) -> None:
         """Its time is over, on record: whoever follows it later sees the same. Kubernetes takes its pod away."""
-        await self._logs.keep_so_far(name)
-        await self._api.merge(Job, name, namespace, {"spec": {"activeDeadlineSeconds": 1}})
+        await self._logs.keep_so_far(order.name, owner=order.payer)
+        await self._api.merge(Job, order.name, namespace, {"spec": {"activeDeadlineSeconds": 1}})
 
     async def _decide(self, order: services.RunOrder) -> None:
         """Once: a word that was given before is not taken back."""
@@ -190,6 +193,9 @@ class KubernetesJobHost:
             await self._store.head(self._bucket, gate)
             return
         allowed = order.may_publish is None or await order.may_publish()
+        if allowed and order.newest is not None:
+            plan = plans.plan(services.up_to_date(order), None)
+            await self._store.put(self._bucket, _plan(order.name), plan.to_json())
         await self._store.put(self._bucket, gate, paper.YES if allowed else paper.NO)
 
     async def _is_gone(self, name: str, namespace: str) -> bool:
@@ -200,18 +206,20 @@ class KubernetesJobHost:
         said = (
             ("INFO", "the script ended well") if outcome.succeeded else ("ERROR", f"the job failed: {outcome.reason}")
         )
-        await self._logs.keep_last(order.name, order.service.log_level, *said)
+        await self._logs.keep_last(order.name, order.service.log_level, *said, owner=order.payer)
 
     async def _links(self, order: services.RunOrder) -> paper.Links:
-        large, gated = len(order.event) > job_manifest.LARGEST_EVENT, order.may_publish is not None
+        sent = job_manifest.sent(order)
+        large, gated = len(sent) > job_manifest.LARGEST_EVENT, order.may_publish is not None
         if not large and not gated:
             return paper.Links()
         await self._store.create_bucket(self._bucket)
         if large:
-            await self._store.put(self._bucket, _event(order.name), order.event)
+            await self._store.put(self._bucket, _event(order.name), sent)
         return paper.Links(
-            event=await self._link(_event(order.name)) if large else "",
+            input=await self._link(_event(order.name)) if large else "",
             gate=await self._link(_gate(order.name)) if gated else "",
+            plan=await self._link(_plan(order.name)) if gated and order.newest is not None else "",
         )
 
     async def _link(self, key: str) -> str:
@@ -237,6 +245,10 @@ class KubernetesJobHost:
 
 def _event(name: str) -> str:
     return f"events/{name}"
+
+
+def _plan(name: str) -> str:
+    return f"plans/{name}"
 
 
 def _gate(name: str) -> str:

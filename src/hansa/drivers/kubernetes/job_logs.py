@@ -7,6 +7,7 @@ them. It is kept in a bucket of the manager's own when a job has ended, before a
 import asyncio
 import heapq
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import httpx2
@@ -14,18 +15,25 @@ from lightkube import AsyncClient
 
 from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.runs import log_levels
+from hansa.drivers.runs.log_shares import LogShares
 from hansa.kernel import clock, quantities
 from hansa.kernel.errors import NotFound
+from hansa.resources import NO_LIMIT
 from hansa.storage import ObjectStore
 
 _READ_WITHIN = 30.0
 _REMEMBERED = 1000
+_END = ".log"
 
 
 class KubernetesLogs:
     """The `JobLogs` port."""
 
-    def __init__(self, client: AsyncClient, board: Board, store: ObjectStore, bucket: str, limit: int) -> None:
+    def __init__(
+        self, client: AsyncClient, board: Board, store: ObjectStore, bucket: str, limit: int, most: int = NO_LIMIT
+    ) -> None:
+        """`limit` is for one log, `most` for all of one owner that are kept."""
+        self._shares = LogShares(most)
         self._client = client
         self._board = board
         self._store = store
@@ -41,25 +49,56 @@ class KubernetesLogs:
             return text
         return "".join(line.partition(" ")[2] + "\n" for line in text.split("\n")[:-1])
 
-    async def keep(self, name: str, text: str) -> None:
+    async def keep(self, name: str, text: str, *, owner: str) -> None:
         body = text.encode(errors="replace")[: self._limit]
         whole = body if body.endswith(b"\n") or not body else body + b"\n"
+        self._shares.forget(name)
+        await self._make_room(owner, len(whole))
+        if len(whole) > (room := self._shares.left(owner)):
+            cut = whole.rfind(b"\n", 0, room) + 1
+            whole = whole[:cut] + _line(self._shares.cut(len(whole) - cut)).encode()
+        self._shares.set(name, owner, len(whole))
+        self._shares.end(name, time.time())
+        await self._put(name, whole)
+
+    async def recall(self, ended: Sequence[tuple[str, str, float]]) -> None:
+        sizes: dict[str, int] = {}
+        page = ""
+        while True:
+            try:
+                listed = await self._store.list(self._bucket, _key("").removesuffix(_END), page)
+            except NotFound:
+                return
+            sizes |= {one.key: one.size for one in listed.objects}
+            page = listed.next_page
+            if not page:
+                break
+        there = [(name, owner, at, sizes[_key(name)]) for name, owner, at in ended if _key(name) in sizes]
+        self._shares.recall(there)
+        for owner in self._shares.owners():
+            await self._make_room(owner, 0)
+
+    async def _make_room(self, owner: str, size: int) -> None:
+        for old in self._shares.make_room(owner, size):
+            await self._put(old, _line(self._shares.dropped()).encode())
+
+    async def _put(self, name: str, whole: bytes) -> None:
         try:
             await self._store.put(self._bucket, _key(name), whole)
         except NotFound:  # the first of all
             await self._store.create_bucket(self._bucket)
             await self._store.put(self._bucket, _key(name), whole)
 
-    async def keep_last(self, name: str, wanted: str, level: str, text: str) -> None:
+    async def keep_last(self, name: str, wanted: str, level: str, text: str, *, owner: str) -> None:
         """What the pod says, and our own word on it if the service's log level lets it through."""
         own = ""
         if log_levels.lets_through(wanted, level):
-            own = f"{clock.rfc3339_nanos(time.time())} hansa {level}: {text}\n"
-        await self.keep(name, await self._longest(name) + own)
+            own = _line(f"hansa {level}: {text}")
+        await self.keep(name, await self._longest(name) + own, owner=owner)
 
-    async def keep_so_far(self, name: str) -> None:
+    async def keep_so_far(self, name: str, *, owner: str) -> None:
         """Before a pod is taken away with all it said."""
-        await self.keep(name, await self._longest(name))
+        await self.keep(name, await self._longest(name), owner=owner)
 
     async def _longest(self, name: str) -> str:
         """A pod that is being taken away may have lost what it said before."""
@@ -68,6 +107,7 @@ class KubernetesLogs:
 
     async def remove(self, name: str) -> None:
         self._removed[name] = None
+        self._shares.forget(name)
         for old in list(self._removed)[:-_REMEMBERED]:
             del self._removed[old]
         try:
@@ -86,8 +126,7 @@ class KubernetesLogs:
         if len(text) > self._limit:
             cut = text.rfind("\n", 0, self._limit) + 1
             most = quantities.show_size(self._limit)
-            stamp = clock.rfc3339_nanos(time.time())
-            text = f"{text[:cut]}{stamp} hansa: {len(text) - cut} bytes dropped: the limit of a log is {most}\n"
+            text = text[:cut] + _line(f"hansa: {len(text) - cut} bytes dropped: the limit of a log is {most}")
         return text
 
     async def _kept(self, name: str) -> str | None:
@@ -115,4 +154,8 @@ class KubernetesLogs:
 
 
 def _key(name: str) -> str:
-    return f"logs/{name}.log"
+    return f"logs/{name}{_END}"
+
+
+def _line(text: str) -> str:
+    return f"{clock.rfc3339_nanos(time.time())} {text}\n"

@@ -15,7 +15,7 @@ from hansa import services
 from hansa.drivers.kubernetes import labels, pods
 from hansa.drivers.kubernetes.pods import PLACES, Shape
 from hansa.drivers.kubernetes.stager import paper
-from hansa.drivers.runs import environment
+from hansa.drivers.runs import environment, plans
 from hansa.identity import ADMIN_UID
 from hansa.services import events
 
@@ -40,15 +40,14 @@ exit $code
 """
 
 
-def stages_in(order: services.RunOrder) -> bool:
+def sent(order: services.RunOrder) -> bytes:
+    """The input, if it came with the call."""
     given = events.interpret(order.event)
-    if order.service.mount.path or len(order.event) > LARGEST_EVENT:
-        return True
-    return isinstance(given, events.ObjectInput) and not order.service.file_stage_in
+    return given.data if isinstance(given, events.BytesInput) else b""
 
 
-def stages_out(order: services.RunOrder) -> bool:
-    return bool(order.service.output or order.service.mount.path)
+def stages_in(order: services.RunOrder) -> bool:
+    return plans.brings(order) or len(sent(order)) > LARGEST_EVENT
 
 
 def secret(order: services.RunOrder, namespace: str, shape: Shape, links: paper.Links = _NO_LINKS) -> Secret:
@@ -58,15 +57,15 @@ def secret(order: services.RunOrder, namespace: str, shape: Shape, links: paper.
     variables |= environment.call_variables(order, given, PLACES)
     data = {**pods.config(order), "call": environment.call_file(variables)[1].encode()}
     if not stages_in(order):
-        data["input"] = given.data if isinstance(given, events.BytesInput) else b""
-    if stages_in(order) or stages_out(order):
+        data["input"] = sent(order)
+    if stages_in(order) or plans.carries(order):
         data["order.json"] = msgspec.json.encode(paper.Paper.of(order, links))
     return pods.secret(order.name, namespace, _marks(order, shape), data)
 
 
 def job(order: services.RunOrder, namespace: str, shape: Shape, owner: Secret) -> Job:
     marked = _marks(order, shape)
-    queued = {_QUEUE: shape.queue} if shape.queue and order.service.owner != ADMIN_UID else {}
+    queued = {_QUEUE: shape.queue} if _is_queued(order, shape) else {}
     made = Job.from_dict(
         {
             "metadata": {
@@ -97,6 +96,12 @@ def job(order: services.RunOrder, namespace: str, shape: Shape, owner: Secret) -
     return cast(Job, made)
 
 
+def _is_queued(order: services.RunOrder, shape: Shape) -> bool:
+    """Whether Kueue admits it. Its queues count what is named in them, which is seldom disk, and let nothing in that
+    requests anything else."""
+    return bool(shape.queue) and order.service.owner != ADMIN_UID
+
+
 def _marks(order: services.RunOrder, shape: Shape) -> dict[str, str]:
     return pods.marks(order, shape, **{labels.JOB: order.name})
 
@@ -105,43 +110,44 @@ def _pod(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
     staged = []
     if stages_in(order):
         staged.append(_stager(STAGE_IN, "in", order, shape))
-    if stages_out(order):
+    if plans.carries(order):
         staged.append({**_stager(STAGE_OUT, "out", order, shape), "restartPolicy": "Always"})
     return pods.body(
         order,
         shape,
         restartPolicy="Never",
-        terminationGracePeriodSeconds=shape.carry_within if stages_out(order) else _GRACE,
-        containers=[_script(order)],
+        terminationGracePeriodSeconds=shape.carry_within if plans.carries(order) else _GRACE,
+        containers=[_script(order, shape)],
         volumes=_volumes(order),
         **({"initContainers": staged} if staged else {}),
     )
 
 
-def _script(order: services.RunOrder) -> dict[str, Any]:
+def _script(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
     mounts = [*pods.work_mounts(), pods.config_mount(), {"name": "call", "mountPath": _CALL, "readOnly": True}]
     if not stages_in(order):
         mounts.append({"name": "input", "mountPath": PLACES.input, "readOnly": True})
     if order.service.mount.path:
         mounts.append({"name": "mount", "mountPath": f"/mnt/{order.service.mount.path}"})
-    return pods.script(order, mounts, command=["/bin/sh", "-c", _COMMAND])
+    return pods.script(order, mounts, disk=not _is_queued(order, shape), command=["/bin/sh", "-c", _COMMAND])
 
 
 def _stager(name: str, way: str, order: services.RunOrder, shape: Shape) -> dict[str, Any]:
     mounts = [*pods.work_mounts(), {"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True}]
     if order.service.mount.path:
         mounts.append({"name": "mount", "mountPath": paper.MOUNT})
-    return pods.ours(name, way, shape, mounts, "256Mi", terminationMessagePolicy="FallbackToLogsOnError")
+    disk = not _is_queued(order, shape)
+    return pods.ours(name, way, shape, mounts, "256Mi", disk=disk, terminationMessagePolicy="FallbackToLogsOnError")
 
 
 def _volumes(order: services.RunOrder) -> list[dict[str, Any]]:
     call = pods.secret_volume("call", order.name, {"call": "call"})
-    found = [*pods.empty("work", "output"), call, pods.config_volume(order.name)]
+    found = [*pods.empty(order, "work", "output"), call, pods.config_volume(order.name)]
     if not stages_in(order):
         name = environment.input_name(events.interpret(order.event))
         found.append(pods.secret_volume("input", order.name, {"input": name}))
-    if stages_in(order) or stages_out(order):
+    if stages_in(order) or plans.carries(order):
         found.append(pods.secret_volume("order", order.name, {"order.json": "order.json"}))
     if order.service.mount.path:
-        found += pods.empty("mount")
+        found += pods.empty(order, "mount")
     return found

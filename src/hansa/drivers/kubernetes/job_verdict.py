@@ -14,7 +14,7 @@ import msgspec
 from hansa import services
 from hansa.drivers.kubernetes import job_manifest, pod_status, pods
 from hansa.drivers.kubernetes.stager.paper import Told
-from hansa.drivers.runs import words
+from hansa.drivers.runs import plans, words
 
 _NEVER = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"})
 _PULLING = frozenset({"ErrImagePull", "ImagePullBackOff"})
@@ -70,7 +70,7 @@ def progress(order: services.RunOrder, job: Any, pod: Any | None) -> Progress:
     if _is_being_taken_away(pod):
         return Runs(None)  # the Job will tell why, or make another
     good = script.terminated.exitCode == 0
-    if job_manifest.stages_out(order) and not _has_ended(pod, job_manifest.STAGE_OUT):
+    if plans.carries(order) and not _has_ended(pod, job_manifest.STAGE_OUT):
         return Asks() if good and order.may_publish is not None else Runs(None)
     # Nothing can change any more; the Job itself says so only seconds later.
     return Ended(_outcome(order, (good, "", ""), pod))

@@ -6,6 +6,7 @@ JOB = "hansa/job"
 WORKER = "hansa/worker"  # of a synchronous service, by its own name
 EXPOSED = "hansa/exposed"  # the service a pod is an instance of
 CLUSTER = "hansa/cluster"
+OWNER = "hansa/owner"  # of a pod, by a hash: what keeps tenants apart who share a namespace
 FOR_PULLING = "hansa/for-pulling"  # a copy of one of the manager's own namespace
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OSCAR_SERVICE = "oscar_service"

@@ -5,6 +5,7 @@ A namespace is marked with its owner as OSCAR marks it, so that it is known whos
 manager that shares this Kubernetes. `ensure` makes it again if it is gone when something is to run there.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -14,6 +15,7 @@ from lightkube.resources.core_v1 import LimitRange, Namespace, ResourceQuota, Se
 
 from hansa import identity, resources
 from hansa.drivers.kubernetes import labels, quota_manifest
+from hansa.drivers.kubernetes.binding import Binding
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.kernel import errors
@@ -25,6 +27,7 @@ _SECURITY = {
     "pod-security.kubernetes.io/warn": "restricted",
 }
 _PULLED_AGAIN = 600.0  # seconds
+_LOOK_EVERY = 60.0
 _log = structlog.get_logger("hansa.kubernetes")
 
 
@@ -59,13 +62,15 @@ class Namespaces:
         default: str,
         private: str = "",
         allowed: Sequence[str] = (),
+        binding: str = "",
         queue: str = "",
         pull_secrets: Sequence[str] = (),
         owner_of: Callable[[str], str] = _nobody,
         limits_of: Callable[[str], resources.Limits | None] = _unlimited,
     ) -> None:
-        """`queue` is the ClusterQueue of Kueue for users' jobs, `pull_secrets` are of the manager's own namespace, for
-        the registry of the image that helps in every pod. `owner_of` tells whose namespace it is ("": nobody's),
+        """`binding` is the ClusterRole by which we come to our rights in a namespace that we made. `queue` is the
+        ClusterQueue of Kueue for users' jobs, `pull_secrets` are of the manager's own namespace, for the registry of
+        the image that helps in every pod. `owner_of` tells whose namespace it is ("": nobody's),
         `limits_of` what a user is held to (None: nothing).
         Raises `BadSetting` if users' pods would run in the manager's own namespace."""
         if private and private in (default, *allowed):
@@ -77,6 +82,9 @@ class Namespaces:
         self.cluster = cluster
         self.private = private
         self.allowed = tuple(allowed)
+        self._binding = Binding(api, cluster, binding) if binding else None
+        self._known: list[str] = []  # those in which we have our rights, with `binding`
+        self._tell: list[Callable[[str], None]] = []
         self._queue = queue
         self._pull_secrets = tuple(pull_secrets)
         self._default = default
@@ -88,6 +96,53 @@ class Namespaces:
     def told_by(self, owner_of: Callable[[str], str], limits_of: Callable[[str], resources.Limits | None]) -> None:
         """Whom to ask from now on: people and quotas are there later than we."""
         self._owner_of, self._limits_of = owner_of, limits_of
+
+    @property
+    def growing(self) -> bool:
+        """Whether we have rights in some namespaces, and in more with every user."""
+        return self._binding is not None
+
+    @property
+    def everywhere(self) -> bool:
+        return not self.allowed and not self.growing
+
+    def followed(self) -> tuple[str, ...]:
+        """Those to look at; none stands for all, unless they are `growing`."""
+        return self.allowed or tuple(self._known)
+
+    def listed(self) -> tuple[str, ...]:
+        """The same in the words of a list."""
+        return ("*",) if self.everywhere else self.followed()
+
+    def on_new(self, tell: Callable[[str], None]) -> None:
+        """Hears of every namespace in which we have come to our rights, from now on."""
+        self._tell.append(tell)
+
+    async def load(self) -> None:
+        """Those that an earlier life of ours made are known, and our rights in them there."""
+        if self._binding is None:
+            return
+        for one in await self._api.list(Namespace, labels={labels.CLUSTER: labels.value(self.cluster)}):
+            if one.metadata.name != self.private and one.metadata.deletionTimestamp is None:
+                await self._bind(one.metadata.name)
+
+    async def keep(self) -> None:
+        """For ever: a binding that somebody deleted is made again."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            try:
+                await self.load()
+            except errors.HansaError as error:
+                _log.warning("namespaces could not be looked after", error=error.message, hint=error.hint)
+
+    async def _bind(self, name: str) -> None:
+        if self._binding is None or name == self.private:
+            return
+        await self._binding.bind(name)
+        if name not in self._known:
+            self._known.append(name)
+        for tell in self._tell:
+            tell(name)
 
     def placed(self, asked: str) -> str:
         """Where something runs that belongs to this namespace."""
@@ -106,6 +161,13 @@ class Namespaces:
             return
         owner = owner or self._user(name, self._owner_of(name))
         found = await self._there(name, owner)
+        if self.growing and name != self.private:
+            if not self._is_ours(found):
+                raise NamespaceTaken(
+                    f"the namespace {name} was not made by this manager, which has no rights in it",
+                    hint=f"to give it: kubectl label namespace {name} {labels.CLUSTER}={labels.value(self.cluster)}",
+                )
+            await self._bind(name)
         if owner:
             self._check_owner(found, owner)
             await self._mark(found, owner)
@@ -130,7 +192,8 @@ class Namespaces:
             return False
         found = await self._there(name, owner)
         whose = (found.metadata.labels or {}).get(labels.CLUSTER)
-        return _owner_mark(found) in ("", identity.owner_hash(owner)) and whose in (None, labels.value(self.cluster))
+        ours = (labels.value(self.cluster),) if self.growing else (None, labels.value(self.cluster))
+        return _owner_mark(found) in ("", identity.owner_hash(owner)) and whose in ours
 
     async def apply_quota(self, namespace: str, limits: resources.Limits | None) -> None:
         """What the pods and volumes of a user's namespace may request together; None lifts it."""
@@ -140,8 +203,8 @@ class Namespaces:
             for kind in (ResourceQuota, LimitRange):
                 await self._api.delete(kind, quota_manifest.name_of(self.cluster), namespace)
             return
-        await self._api.apply(quota_manifest.resource_quota(namespace, self.cluster, limits))
-        await self._api.apply(quota_manifest.limit_range(namespace, self.cluster, limits))
+        await self._api.apply(quota_manifest.resource_quota(namespace, self.cluster, limits, disk=not self._queue))
+        await self._api.apply(quota_manifest.limit_range(namespace, self.cluster, limits, disk=not self._queue))
 
     async def quota_changed(self, owner: str = "") -> None:
         """Tells Kubernetes what this user is held to now; "" stands for everybody."""
@@ -210,9 +273,11 @@ class Namespaces:
 
     async def _mark(self, found: Any, owner: str) -> None:
         """One of ours that has no owner yet."""
-        ours = (found.metadata.labels or {}).get(labels.CLUSTER) == labels.value(self.cluster)
-        if ours and not _owner_mark(found):
+        if self._is_ours(found) and not _owner_mark(found):
             await self._api.merge(Namespace, found.metadata.name, None, {"metadata": _marks(owner)})
+
+    def _is_ours(self, found: Any) -> bool:
+        return bool((found.metadata.labels or {}).get(labels.CLUSTER) == labels.value(self.cluster))
 
     def _check_owner(self, found: Any, owner: str) -> None:
         if _owner_mark(found) not in ("", identity.owner_hash(owner)):

@@ -7,7 +7,7 @@ without what other pods were promised, those of our own exposed services and war
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -35,13 +35,17 @@ _MANY = 2**62
 class KubernetesNodes:
     """The cluster as a whole. `refresh` looks, everything else tells what was seen last."""
 
-    def __init__(self, api: Connection, cluster: str, jobs: JobSettings, *, namespaces: tuple[str, ...] = ()) -> None:
-        """With `namespaces` there is no right to look at nodes: what jobs may use is what the settings say."""
+    def __init__(
+        self, api: Connection, cluster: str, jobs: JobSettings, *, listed: Callable[[], Sequence[str]] = lambda: ("*",)
+    ) -> None:
+        """`listed` tells in which namespaces pods may be looked at: those of others are not counted then."""
         self.name = "kubernetes"
         self._api = api
         self._marks = labels.of_cluster(cluster)
         self._jobs = jobs
-        self._blind = bool(namespaces)
+        self._listed = listed
+        self.blind = False
+        """There is no right to look at nodes: what jobs may use is what the settings say."""
         self._nodes: tuple[resources.Node, ...] = ()
         self._others = Needs(0, 0)
 
@@ -50,7 +54,7 @@ class KubernetesNodes:
         self._jobs = jobs
 
     def whole(self) -> Needs:
-        if self._blind:
+        if self.blind:
             return Needs(_MANY, _MANY)
         ready = [node for node in self._nodes if node.ready]
         return Needs(sum(node.cpu for node in ready), sum(node.memory for node in ready))
@@ -58,7 +62,7 @@ class KubernetesNodes:
     def largest(self) -> Needs:
         """More than this no single pod can ever get; its processors and memory may be those of two nodes. A node that
         is away now, or full of others' pods, counts: a job waits for it, and does not fail."""
-        nodes = () if self._blind else self._nodes
+        nodes = () if self.blind else self._nodes
         cpu = max((node.cpu for node in nodes), default=_MANY)
         memory = max((node.memory for node in nodes), default=_MANY)
         return self._share(Needs(cpu, memory), self._jobs)
@@ -83,10 +87,21 @@ class KubernetesNodes:
 
     async def refresh(self) -> None:
         """Raises `ApiUnreachable`."""
-        if self._blind:
+        if self.blind:
             return
-        nodes = await self._api.list(Node)
-        pods = [pod for phase in _LIVE_PODS for pod in await self._api.list(Pod, "*", fields=phase)]
+        try:
+            nodes = await self._api.list(Node)
+        except ApiRefused:
+            if "*" in self._listed():
+                raise
+            self.blind = True
+            return
+        pods = [
+            pod
+            for phase in _LIVE_PODS
+            for namespace in self._listed()
+            for pod in await self._api.list(Pod, namespace, fields=phase)
+        ]
         used = await self._used()
         requested: defaultdict[str, Needs] = defaultdict(lambda: Needs(0, 0))
         others = Needs(0, 0)

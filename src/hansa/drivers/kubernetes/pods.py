@@ -10,9 +10,12 @@ from lightkube.resources.core_v1 import Secret
 from hansa import services
 from hansa.drivers.kubernetes import labels
 from hansa.drivers.runs import environment
+from hansa.identity import owner_hash
 
 PLACES = environment.Places(job="/job", config="/oscar/config")
 SCRIPT = "script"  # the container of the user's image
+DISK = "ephemeral-storage"
+OURS_DISK, _OURS_MOST_DISK = "16Mi", "256Mi"  # of a container of ours: little more than its log
 _RESTRICTED: Mapping[str, Any] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
@@ -50,7 +53,13 @@ def marks(order: services.RunOrder, shape: Shape, **ours: str) -> dict[str, str]
     own = {labels.OSCAR_SERVICE: order.service.name, **labels.of_cluster(shape.cluster), **ours}
     if order.service.owner:
         own[labels.JOB_OWNER] = labels.value(order.service.owner)
+        own[labels.OWNER] = owner_mark(order)
     return given | own | {labels.volume(mount.source): "" for mount in order.mounts}
+
+
+def owner_mark(order: services.RunOrder) -> str:
+    """Whose it is, as its label says; "" if it is nobody's."""
+    return owner_hash(order.service.owner) if order.service.owner else ""
 
 
 def secret(name: str, namespace: str, marked: Mapping[str, str], data: Mapping[str, bytes]) -> Secret:
@@ -80,8 +89,10 @@ def owned_by(secret: Secret) -> list[dict[str, Any]]:
     return [{"apiVersion": "v1", "kind": "Secret", "name": meta.name, "uid": meta.uid, "blockOwnerDeletion": False}]
 
 
-def empty(*names: str) -> list[dict[str, Any]]:
-    return [{"name": name, "emptyDir": {}} for name in names]
+def empty(order: services.RunOrder, *names: str) -> list[dict[str, Any]]:
+    """Folders that the pod's containers share. Kubernetes ends a pod that writes more than its disk into one."""
+    limit = {"sizeLimit": str(order.disk)} if order.disk else {}
+    return [{"name": name, "emptyDir": dict(limit)} for name in names]
 
 
 def work_mounts() -> list[dict[str, Any]]:
@@ -127,20 +138,24 @@ def _beside_others(order: services.RunOrder) -> dict[str, Any]:
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}} if terms else {}
 
 
-def _resources(order: services.RunOrder) -> dict[str, Any]:
+def _resources(order: services.RunOrder, *, disk: bool) -> dict[str, Any]:
     limits = {"cpu": f"{order.cpu}m", "memory": str(order.memory)}
+    if order.disk and disk:
+        limits[DISK] = str(order.disk)
     if order.service.enable_gpu:
         limits["nvidia.com/gpu"] = "1"
     return {"limits": limits, "requests": limits}
 
 
-def script(order: services.RunOrder, mounts: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-    """The container of the user's image."""
+def script(
+    order: services.RunOrder, mounts: Sequence[Mapping[str, Any]], *, disk: bool = True, **more: Any
+) -> dict[str, Any]:
+    """The container of the user's image. Without `disk`, only the folders it shares are limited."""
     return {
         "name": SCRIPT,
         "image": order.service.image,
         "workingDir": PLACES.job,
-        "resources": _resources(order),
+        "resources": _resources(order, disk=disk),
         "securityContext": _RESTRICTED,
         "volumeMounts": [*mounts, *_volume_mounts(order)],
         **more,
@@ -148,14 +163,24 @@ def script(order: services.RunOrder, mounts: Sequence[Mapping[str, Any]], **more
 
 
 def ours(
-    name: str, way: str, shape: Shape, mounts: Sequence[Mapping[str, Any]], memory: str, **more: Any
+    name: str,
+    way: str,
+    shape: Shape,
+    mounts: Sequence[Mapping[str, Any]],
+    memory: str,
+    *,
+    disk: bool = True,
+    **more: Any,
 ) -> dict[str, Any]:
     """A container of our own image beside it: see `stager`."""
     return {
         "name": name,
         "image": shape.stager_image,
         "command": ["python3", "-m", "hansa.drivers.kubernetes.stager", way],
-        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": memory}},
+        "resources": {
+            "requests": {"cpu": "10m", "memory": "64Mi"} | ({DISK: OURS_DISK} if disk else {}),
+            "limits": {"cpu": "1", "memory": memory} | ({DISK: _OURS_MOST_DISK} if disk else {}),
+        },
         "securityContext": {**_RESTRICTED, "readOnlyRootFilesystem": True},
         "volumeMounts": list(mounts),
         **more,

@@ -61,20 +61,32 @@ class ServiceMaps:
         self._suspects: set[str] = set()
         self._news = asyncio.Event()
         marks = service_manifest.followed(homes.cluster)
-        private = (homes.private,) if homes.allowed else ()
+        private = () if homes.everywhere else (homes.private,)
         self._follows = {
-            kind: Follow(api.client, made, marks, functools.partial(self._changed, kind), namespaces=spaces)
+            kind: Follow(
+                api.client,
+                made,
+                marks,
+                functools.partial(self._changed, kind),
+                namespaces=spaces,
+                growing=homes.growing,
+            )
             for kind, made, spaces in (
-                ("ConfigMap", ConfigMap, homes.allowed),
-                ("Secret", Secret, (*homes.allowed, *private)),
+                ("ConfigMap", ConfigMap, homes.followed()),
+                ("Secret", Secret, (*homes.followed(), *private)),
             )
         }
+        homes.on_new(self._include)
 
     async def follow(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for kind, follow in self._follows.items():
                 tasks.create_task(follow.run(), name=f"follow {kind}s of services")
+
+    def _include(self, namespace: str) -> None:
+        for follow in self._follows.values():
+            follow.include(namespace)
 
     async def synced(self) -> None:
         """What is there is known."""
@@ -133,7 +145,7 @@ class ServiceMaps:
         """All services of this cluster that Kubernetes keeps."""
         marks: dict[str, Any] = dict(service_manifest.followed(self._homes.cluster))
         maps: list[Any] = []
-        for space in self._homes.allowed or ("*",):
+        for space in self._homes.listed():
             maps += await self._api.list(ConfigMap, space, marks)
         papers = await self._api.list(Secret, self._homes.private, marks)
         private = {one.metadata.name: one for one in papers}

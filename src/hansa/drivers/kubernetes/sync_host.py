@@ -2,30 +2,31 @@
 the next. The `SyncHost` port.
 
 A call to a worker that is there costs the API server nothing. `max_scale` bounds how many calls of a service run at
-once, calls beyond wait in order; workers that nobody called for a while go, down to `min_scale`.
+once, calls beyond wait in order; workers that nobody called for a while go, down to `min_scale`. A worker counts for
+who calls it, and while it stands ready for the service's owner.
 """
 
 import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
 import msgspec
 import structlog
 from lightkube.resources.core_v1 import Pod, Secret
 
-from hansa import services
+from hansa import resources, services
 from hansa.drivers.kubernetes import labels, pod_status, worker_manifest
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiUnreachable
 from hansa.drivers.kubernetes.stager import calls
-from hansa.drivers.runs import words
+from hansa.drivers.runs import environment, plans, words
 from hansa.kernel.errors import HansaError
+from hansa.services import events
 
 _log = structlog.get_logger("hansa.kubernetes")
 _IDLE = 60.0  # seconds after which a worker that nobody calls goes
@@ -41,6 +42,7 @@ class _Worker:
     namespace: str
     digest: str
     token: str
+    owner: str  # of its service
     idle_since: float = 0.0
 
 
@@ -63,12 +65,14 @@ class KubernetesSyncHost:
         self._engine = engine
         self._api = engine.api
         self._board = engine.board
+        self._admission = engine.admission
         self._idle = idle
         self._pools: dict[str, _Pool] = {}
         self._left: list[tuple[str, str]] | None = None  # of an earlier life of ours, with their namespaces
         self._ours: set[str] = set()  # names of all workers that we made and did not throw away
         self._tasks: set[asyncio.Task[None]] = set()
         self._http = httpx.AsyncClient(trust_env=False, timeout=_LONGEST_CALL)  # each call brings its own limit, too
+        self._admission.on_want(self._give_up)
         self._start(self._tidy(), "tidy workers")
 
     async def close(self) -> None:
@@ -83,30 +87,30 @@ class KubernetesSyncHost:
 
     async def invoke(self, order: services.RunOrder) -> services.Reply:
         end = time.monotonic() + order.seconds
-        whole = await self._engine.with_keys(order)
         pool = self._pools.setdefault(order.service.name, _Pool())
         async with self._slot(pool, order, end):
-            worker = await self._worker(pool, whole, end)
+            worker = await self._worker(pool, order, end)
             spoilt = True
             try:
-                answer = await self._ask(worker, order, end - time.monotonic())
+                whole = await self._engine.with_keys(order)
+                answer = await self._ask(worker, whole, end - time.monotonic())
                 spoilt = answer.spoilt
                 return services.Reply(answer.body, answer.exit_code, answer.reason)
             except (httpx.HTTPError, TimeoutError, msgspec.DecodeError) as error:
                 reason = f"the worker did not answer: {type(error).__name__}"
                 return services.Reply(b"", None, words.time_limit(order.seconds) if _is_late(end) else reason)
             finally:
+                self._start(self._engine.end_keys(order.name), f"end keys of {order.name}")
                 if spoilt:
                     self._start(self._throw_away(worker), f"clear {worker.name}")
                 else:
-                    self._keep(pool, worker)
+                    self._keep(pool, worker, order)
 
     async def settle(self, wanted: Mapping[str, services.RunOrder]) -> None:
         """Returns before the workers are warm."""
         for service in {*self._pools, *wanted}:
             pool = self._pools.setdefault(service, _Pool())
-            asked = wanted.get(service)
-            pool.wanted = await self._engine.with_keys(asked) if asked is not None else None
+            pool.wanted = wanted.get(service)
             self._drop_strangers(pool)
         for service, pool in list(self._pools.items()):
             self._warm(service, pool)
@@ -129,7 +133,7 @@ class KubernetesSyncHost:
     async def _worker(self, pool: _Pool, order: services.RunOrder, end: float) -> _Worker:
         """One that stands ready, or a new one; or one that becomes free while the new one is still being made."""
         mark = worker_manifest.digest(order, self._engine.shape)
-        if (found := self._ready(pool, mark)) is not None:
+        if (found := self._ready(pool, mark, order.payer)) is not None:
             return found
         making = asyncio.create_task(self._made(order, mark, end), name=f"make a worker of {order.service.name}")
         try:
@@ -138,30 +142,40 @@ class KubernetesSyncHost:
                 waiting = asyncio.ensure_future(pool.returned.wait())
                 await asyncio.wait({making, waiting}, return_when=asyncio.FIRST_COMPLETED)
                 waiting.cancel()
-                if not making.done() and (found := self._ready(pool, mark)) is not None:
+                if not making.done() and (found := self._ready(pool, mark, order.payer)) is not None:
                     return found
             return making.result()
         finally:
             making.cancel()
             await asyncio.wait({making})
 
-    def _ready(self, pool: _Pool, mark: str) -> _Worker | None:
+    def _ready(self, pool: _Pool, mark: str, payer: str) -> _Worker | None:
         for worker in [one for one in pool.idle if one.digest == mark]:
-            pool.idle.remove(worker)
             pod = self._board.worker(worker.name)
             if pod is not None and pod_status.is_ready(pod):
+                if not self._admission.hand_over(worker.name, payer):
+                    return None
+                pool.idle.remove(worker)
                 return worker
+            pool.idle.remove(worker)
             self._start(self._throw_away(worker), f"clear {worker.name}")
         return None
 
     async def _made(self, order: services.RunOrder, mark: str, end: float) -> _Worker:
-        name = f"{order.service.name}-run-{secrets.token_hex(6)}"
+        """A new one, as soon as the share of who calls allows it."""
+        name, needs = _new_name(order), _needs(order, order.payer)
+        if not await self._admission.wait_for(name, needs, end - time.monotonic(), room=False):
+            raise _no_worker(order, self._admission.over_share(needs) or "your quota is used up")
+        return await self._stood_up(order, name, mark, end)
+
+    async def _stood_up(self, order: services.RunOrder, name: str, mark: str, end: float) -> _Worker:
+        """What counts under `name` counts no more if the worker does not stand."""
         namespace = self._engine.namespace_of(order)
-        worker = _Worker(name, namespace, mark, secrets.token_urlsafe(24))
+        worker = _Worker(name, namespace, mark, secrets.token_urlsafe(24), order.service.owner)
         self._ours.add(name)
         try:
             async with asyncio.timeout(end - time.monotonic()), self._board.watching(name) as news:
-                await self._engine.ensure_namespace(namespace)
+                await self._engine.prepare(order)
                 asked = worker_manifest.secret(order, name, namespace, self._engine.shape, worker.token)
                 owner = await self._api.create(asked)
                 if owner is None:
@@ -190,7 +204,10 @@ class KubernetesSyncHost:
                 _log.info("a worker waits for the API server", reason=error.message)
                 await asyncio.sleep(_TRY_EVERY)
 
-    def _keep(self, pool: _Pool, worker: _Worker) -> None:
+    def _keep(self, pool: _Pool, worker: _Worker, order: services.RunOrder) -> None:
+        if not self._admission.hand_over(worker.name, order.service.owner):
+            self._start(self._throw_away(worker), f"clear {worker.name}")  # it may not stand ready for its owner
+            return
         worker.idle_since = time.monotonic()
         pool.idle.append(worker)
         pool.returned.set()
@@ -198,9 +215,11 @@ class KubernetesSyncHost:
     async def _ask(self, worker: _Worker, order: services.RunOrder, seconds: float) -> calls.Answer:
         pod = self._board.worker(worker.name)
         assert pod is not None
+        given = events.interpret(order.event)
         said = calls.Call(
-            name=order.name,
-            event=order.event,
+            plan=plans.plan(order, None).to_json().decode(),
+            input_name=environment.input_name(given),
+            input=given.data if isinstance(given, events.BytesInput) else None,
             variables=worker_manifest.variables(order, self._engine.shape),
             seconds=max(seconds, 0.0),
         )
@@ -217,7 +236,10 @@ class KubernetesSyncHost:
 
     async def _throw_away(self, worker: _Worker) -> None:
         self._ours.discard(worker.name)
-        await self._api.delete(Secret, worker.name, worker.namespace)
+        try:
+            await self._api.delete(Secret, worker.name, worker.namespace)
+        finally:
+            self._admission.release(worker.name)
 
     async def _clear_others(self) -> None:
         """Workers of a manager that died, whose tokens nobody knows, and those that could not be thrown away before."""
@@ -245,14 +267,24 @@ class KubernetesSyncHost:
 
     async def _warmed(self, service: str, pool: _Pool, order: services.RunOrder) -> None:
         try:
-            mark = worker_manifest.digest(order, self._engine.shape)
-            worker = await self._made(order, mark, time.monotonic() + 120)
-            self._keep(pool, worker)
+            name, mark = _new_name(order), worker_manifest.digest(order, self._engine.shape)
+            if not self._admission.try_hold(name, _needs(order, order.service.owner), lasting=True, room=False):
+                return  # looked at again soon
+            worker = await self._stood_up(order, name, mark, time.monotonic() + 120)
+            self._keep(pool, worker, order)
             self._drop_strangers(pool)
         except HansaError as error:
             _log.warning("a warm worker did not start", service=service, reason=error.message)
         finally:
             pool.warming -= 1
+
+    def _give_up(self, owner: str) -> None:
+        """Somebody lacks what idle workers of theirs hold: those beyond `min_scale` go."""
+        for pool in self._pools.values():
+            spare = [one for one in pool.idle if one.owner == owner][: max(0, len(pool.idle) + pool.busy - pool.least)]
+            for worker in spare:
+                pool.idle.remove(worker)
+                self._start(self._throw_away(worker), f"clear {worker.name}")
 
     async def _tidy(self) -> None:
         while True:
@@ -265,13 +297,13 @@ class KubernetesSyncHost:
                 self._warm(service, pool)
             await _without_trouble(self._clear_others())
 
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _start(self, work: Awaitable[None], name: str) -> None:
         task = asyncio.create_task(_without_trouble(work), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-async def _without_trouble(work: Coroutine[Any, Any, None]) -> None:
+async def _without_trouble(work: Awaitable[None]) -> None:
     try:
         await work
     except HansaError as error:
@@ -281,6 +313,14 @@ async def _without_trouble(work: Coroutine[Any, Any, None]) -> None:
 async def _tell(free: asyncio.Condition) -> None:
     async with free:
         free.notify_all()
+
+
+def _new_name(order: services.RunOrder) -> str:
+    return f"{order.service.name}-run-{secrets.token_hex(6)}"
+
+
+def _needs(order: services.RunOrder, owner: str) -> resources.Needs:
+    return resources.Needs(order.cpu, order.memory, order.disk, owner)
 
 
 def _is_late(end: float) -> bool:

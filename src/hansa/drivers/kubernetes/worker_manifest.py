@@ -32,9 +32,9 @@ def digest(order: services.RunOrder, shape: Shape) -> str:
             environment.service_variables(order, PLACES, shape.node),
             order.service.script,
             environment.definition_text(order.service),
-            {name: dict(config) for name, config in order.providers.items()},
             order.cpu,
             order.memory,
+            order.disk,
         )
     )
     return hashlib.sha256(told).hexdigest()[:10]
@@ -48,7 +48,6 @@ def variables(order: services.RunOrder, shape: Shape) -> dict[str, str]:
 def secret(order: services.RunOrder, name: str, namespace: str, shape: Shape, token: str) -> Secret:
     data = {
         **pods.config(order),
-        "order.json": msgspec.json.encode(paper.Paper.of(order, paper.Links())),
         "token": token.encode(),
     }
     return pods.secret(name, namespace, _marks(order, shape, name), data)
@@ -95,8 +94,8 @@ def _body(order: services.RunOrder, name: str, shape: Shape) -> dict[str, Any]:
         initContainers=[door],
         containers=[pods.script(order, [*shared, *seen, pods.config_mount()], command=["/bin/sh", "-c", _COMMAND])],
         volumes=[
-            *pods.empty("work", "output", "turn", *(["mount"] if mount else [])),
+            *pods.empty(order, "work", "output", "turn", *(["mount"] if mount else [])),
             pods.config_volume(name),
-            pods.secret_volume("order", name, {"order.json": "order.json", "token": "token"}),
+            pods.secret_volume("order", name, {"token": "token"}),
         ],
     )

@@ -24,6 +24,12 @@ class Background:
         task.add_done_callback(self._ended)
         return task
 
+    async def finish(self, seconds: float = 5.0) -> None:
+        """Lets them come to their end, for a while."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=seconds)
+        await self.close()
+
     async def close(self) -> None:
         """Cancels them all and waits for their last words."""
         while tasks := list(self._tasks):

@@ -16,6 +16,7 @@ from pathlib import Path
 from hansa.drivers.local.launch import Exit, Launch, LaunchFailed, PortUnreachable
 from hansa.drivers.local.launcher import network
 from hansa.drivers.local.launcher.protocol import Reason
+from hansa.drivers.local.pulling import Cell
 
 _CALL_SECONDS = 60.0
 _CHUNK = 64 * 1024
@@ -45,10 +46,16 @@ class PodmanCommand:
         finally:
             path.unlink(missing_ok=True)
 
-    async def spawn(self, *arguments: str, configuration: Path | None = None) -> asyncio.subprocess.Process:
+    async def spawn(
+        self, *arguments: str, configuration: Path | None = None, cell: Cell | None = None
+    ) -> asyncio.subprocess.Process:
+        """`cell` is the network it runs in, if not this machine's."""
+        within = ("nsenter", f"--net=/proc/self/fd/{cell.namespace}", "--") if cell is not None else ()
         return await asyncio.create_subprocess_exec(
+            *within,
             self._program,
             *arguments,
+            pass_fds=(cell.namespace,) if cell is not None else (),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -57,6 +64,7 @@ class PodmanCommand:
                 "PATH": os.environ.get("PATH", os.defpath),
                 "HOME": os.environ.get("HOME", "/root"),
                 "CONTAINERS_CONF": str(configuration or self._configuration),
+                **(cell.variables if cell is not None else {}),
             },
         )
 
@@ -66,22 +74,23 @@ class PodmanCommand:
         failing: str = "podman refused",
         seconds: float = _CALL_SECONDS,
         configuration: Path | None = None,
+        cell: Cell | None = None,
     ) -> str:
         """What it prints; raises `LaunchFailed` with its last words."""
-        code, said = await self._finished(arguments, seconds, configuration)
+        code, said = await self._finished(arguments, seconds, configuration, cell)
         if code != 0:
             words = said.strip().splitlines()
             raise LaunchFailed(f"{failing}: {words[-1][:300] if words else f'exit code {code}'}")
         return said
 
     async def succeeds(self, *arguments: str) -> bool:
-        code, _ = await self._finished(arguments, _CALL_SECONDS, None)
+        code, _ = await self._finished(arguments, _CALL_SECONDS, None, None)
         return code == 0
 
     async def _finished(
-        self, arguments: tuple[str, ...], seconds: float, configuration: Path | None
+        self, arguments: tuple[str, ...], seconds: float, configuration: Path | None, cell: Cell | None
     ) -> tuple[int | None, str]:
-        process = await self.spawn(*arguments, configuration=configuration)
+        process = await self.spawn(*arguments, configuration=configuration, cell=cell)
         try:
             async with asyncio.timeout(seconds):
                 said, _ = await process.communicate()

@@ -4,19 +4,31 @@
 """
 
 import asyncio
+import errno
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hansa import services
-from hansa.drivers.local.launch import Bind, Launch, Network
+from hansa.drivers.local import volume_images
+from hansa.drivers.local.disks import Disks
+from hansa.drivers.local.launch import Bind, Device, Launch, LaunchInvalid, Network, Watched
 from hansa.drivers.local.runtime import Process, Runtime
+from hansa.drivers.local.staging import DialStore, OwnStore, Say, Staging
 from hansa.drivers.local.workdir import Workdir
-from hansa.drivers.runs import environment
+from hansa.drivers.runs import environment, words
 from hansa.drivers.runs.environment import Places
-from hansa.drivers.runs.staging import Say, Staging
-from hansa.drivers.runs.stores import OpenForeign, OrderStores
-from hansa.storage import ObjectStore
+from hansa.drivers.runs.stager.moving import INPUT
+from hansa.kernel import errors
+from hansa.services import events
+
+
+class DiskTooSmall(errors.Invalid):
+    """The input of a run does not fit on its disk."""
+
+    code = "sandbox.disk-too-small"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +36,9 @@ class Engine:
     """How runs are made on this machine."""
 
     runtime: Runtime
-    store: ObjectStore
-    open_foreign: OpenForeign
+    own: OwnStore
+    dial: DialStore
+    """The way to stores, and the only one."""
     work: Path
     """Where the folders of runs are."""
     node: str
@@ -35,11 +48,13 @@ class Engine:
     processes: int = 256
     patience: float = 300.0
     """Seconds for which a store that does not answer is asked again."""
+    disks: Disks = field(default_factory=lambda: Disks(Path("/")))
+    """Where runs write; plain folders unless told otherwise."""
 
     def workdir(self, name: str, shelf: str = "") -> Workdir:
         """Jobs stand right in `work`; what does not outlive the manager is on a shelf, for `sweep` to clear."""
         root = self.work.absolute()
-        return Workdir(root / f".{shelf}" if shelf else root, name)
+        return Workdir(root / f".{shelf}" if shelf else root, name, self.disks)
 
     async def sweep(self) -> None:
         """Clears what calls and exposed services of a manager that died left; before any host starts."""
@@ -57,28 +72,47 @@ class Engine:
             config=self.runtime.inside(workdir.config, environment.CONFIG),
         )
 
-    async def prepare(self, order: services.RunOrder, workdir: Workdir) -> None:
-        """A fresh folder with the script in it."""
+    async def prepare(self, order: services.RunOrder, workdir: Workdir, files: Mapping[str, bytes]) -> None:
+        """A fresh folder with the script in it, and these files beside it."""
         definition = environment.definition_text(order.service)
         making = asyncio.create_task(
-            asyncio.to_thread(workdir.create, order.service.script, definition), name=f"prepare {workdir.home.name}"
+            asyncio.to_thread(workdir.create, order.service.script, definition, files, order.disk),
+            name=f"prepare {workdir.home.name}",
         )
         try:
             await asyncio.shield(making)
+        except OSError as error:
+            raise _in_words(error, order, files) from error
         finally:
             await asyncio.wait({making})  # a thread runs on when we are cancelled: who clears up must not meet it
 
-    def stores(self, order: services.RunOrder) -> OrderStores:
-        return OrderStores(self.store, self.open_foreign, order)
+    async def lay_out(self, order: services.RunOrder, workdir: Workdir) -> None:
+        """What this call is about, for a run that was prepared before it came."""
+        files = self.call_files(order, workdir)
+        try:
+            await asyncio.to_thread(workdir.lay_out, files, order.disk)
+        except OSError as error:
+            raise _in_words(error, order, files) from error
 
-    def staging(self, order: services.RunOrder, workdir: Workdir, stores: OrderStores, say: Say) -> Staging:
-        return Staging(order, workdir, stores, say, self.patience)
+    def staging(self, order: services.RunOrder, workdir: Workdir, say: Say) -> Staging:
+        return Staging(
+            order=order,
+            workdir=workdir,
+            movers=self.runtime,
+            own=self.own,
+            dial=self.dial,
+            say=say,
+            patience=self.patience,
+        )
 
-    async def write_call(self, order: services.RunOrder, workdir: Workdir, staging: Staging) -> None:
-        """What this call is about, for the script's first shell to read."""
-        variables = environment.call_variables(order, staging.given, self.places(workdir))
-        name, text = environment.call_file(variables)
-        await asyncio.to_thread((workdir.job / name).write_text, text)
+    def call_files(self, order: services.RunOrder, workdir: Workdir) -> dict[str, bytes]:
+        """What this call is about, for the script's first shell to read; and what was sent, if that is the input."""
+        given = events.interpret(order.event)
+        name, text = environment.call_file(environment.call_variables(order, given, self.places(workdir)))
+        files = {name: text.encode("utf-8", "surrogateescape")}
+        if isinstance(given, events.BytesInput):
+            files[f"{INPUT}/{environment.input_name(given)}"] = given.data
+        return files
 
     def launch(
         self,
@@ -111,7 +145,42 @@ class Engine:
             ),
             group=order.mounts[0].gid if order.mounts else None,
             hold=hold,
+            disk=order.disk,
+            largest_file=max(order.disk, order.memory, *(volume.size for volume in order.mounts)) if order.disk else 0,
+            watched=self._watched(order, workdir),
         )
 
-    async def start(self, launch: Launch, order: services.RunOrder) -> Process:
-        return await self.runtime.start(launch, order.service.image)
+    def _watched(self, order: services.RunOrder, workdir: Workdir) -> tuple[Watched, ...]:
+        """What has no limit of its own."""
+        own = [] if self.disks.hard or not order.disk else [Watched(workdir.disk, order.disk)]
+        volumes = [
+            Watched(Path(volume.source), volume.size, shared=True)
+            for volume in order.mounts
+            if volume.size and not volume_images.has_image(Path(volume.source))
+        ]
+        return (*own, *volumes)
+
+    async def start(self, launch: Launch, order: services.RunOrder, workdir: Workdir) -> Process:
+        """On its own disk, and with its volumes."""
+        with ExitStack() as opened:  # once it has started, it holds them itself
+            devices = [Device(device, workdir.disk)] if (device := workdir.device) is not None else []
+            for volume in order.mounts:
+                folder = Path(volume.source)
+                if (image := volume_images.image_of(folder)) is None:
+                    continue
+                if not self.disks.hard:
+                    raise LaunchInvalid(
+                        f"the volume {folder.name} has a file system of its own, which cannot be mounted here",
+                        hint="run the manager as root again, or make the volume anew",
+                    )
+                attached = await asyncio.to_thread(self.disks.volume, image, folder)
+                if attached is not None:
+                    opened.callback(attached.close)
+                    devices.append(Device(attached.device, folder))
+            return await self.runtime.start(replace(launch, devices=tuple(devices)), order.service.image)
+
+
+def _in_words(error: OSError, order: services.RunOrder, files: Mapping[str, bytes]) -> Exception:
+    if error.errno not in (errno.ENOSPC, errno.EFBIG) or not order.disk:
+        return error
+    return DiskTooSmall(words.disk_too_small(sum(map(len, files.values())), order.disk), hint=words.MORE_DISK)

@@ -10,7 +10,6 @@ import contextlib
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from hansa import resources, services
@@ -49,7 +48,7 @@ class _Exposed:
         self._since: float | None = None
 
     def want(self, order: services.RunOrder, *, running: bool) -> None:
-        same = self._order is not None and _same(order, self._order)
+        same = self._order is not None and services.same_definition(order, self._order)
         if same and running == self._running:
             return
         self._order, self._running = order, running
@@ -204,8 +203,3 @@ class LocalExposedHost:
     async def close(self) -> None:
         self._services.clear()
         await self._background.close()
-
-
-def _same(one: services.RunOrder, other: services.RunOrder) -> bool:
-    """The same definition? Name, event and time mean nothing to a service that stays."""
-    return replace(one, name=other.name, event=other.event, seconds=other.seconds) == other

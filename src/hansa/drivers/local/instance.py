@@ -96,18 +96,18 @@ class Instance:
         return await self._process.dial(self._order.service.expose.port, self._pace.check_within)
 
     async def _live(self, changed: Callable[[], None]) -> str:
-        await self._engine.prepare(self._order, self._workdir)
+        await self._engine.prepare(self._order, self._workdir, {})
         own_program = self._order.service.expose.default_command and self._engine.runtime.images
         argv = () if own_program else ("/bin/sh", self._engine.places(self._workdir).script)
         launch = self._engine.launch(self._order, self._workdir, id=self.id, argv=argv, network="own")
-        process = self._process = await self._engine.start(launch, self._order)
+        process = self._process = await self._engine.start(launch, self._order, self._workdir)
         hearing = asyncio.create_task(self._hear(process), name=f"hear {self.id}")
         checking = asyncio.create_task(self._check(changed), name=f"check {self.id}")
         try:
             await asyncio.wait({hearing, checking}, return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
                 exit = hearing.result()
-                return endings.in_words(exit, launch) or "it ended by itself"
+                return endings.in_words(exit, launch, full=self._workdir.is_full) or "it ended by itself"
             return checking.result()
         finally:
             checking.cancel()

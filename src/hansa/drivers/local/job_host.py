@@ -6,6 +6,7 @@ fails makes its job fail, and then its outputs are not stored; the log says so.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from hansa import services
@@ -13,9 +14,10 @@ from hansa.drivers.local import endings
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_logs import LogBook, LogWriter
 from hansa.drivers.local.launch import Exit, SandboxLost
-from hansa.drivers.local.runtime import follow
+from hansa.drivers.local.runtime import Process, follow, put_down
+from hansa.drivers.local.staging import Staging
 from hansa.drivers.local.workdir import State, Workdir
-from hansa.drivers.runs.staging import Staging
+from hansa.drivers.runs import plans
 from hansa.kernel import errors, names
 
 _MOST_LOSSES = 3
@@ -58,21 +60,25 @@ class LocalJobHost:
         state = await asyncio.to_thread(lambda: workdir.state)
         if state is not None and state.staged:
             return state.outcome
-        log = self._logs.open(order.name, order.service.log_level)
+        if state is None and workdir.is_old:
+            await asyncio.to_thread(workdir.remove)
+            workdir = self._engine.workdir(order.name)
+        log = self._logs.open(order.name, order.service.log_level, owner=order.payer)
         try:
-            async with self._engine.stores(order) as stores:
-                staging = self._engine.staging(order, workdir, stores, log.say)
-                if state is None:
-                    outcome = await self._execute(order, workdir, staging, log)
-                    nothing_to_carry = not (order.service.output or order.service.mount.path)
-                    state = State(outcome, staged=nothing_to_carry or not outcome.succeeded)
-                    log.flush()  # from here on the script is not run again, so its lines must not be lost
-                    await asyncio.to_thread(workdir.keep, state)
-                else:
-                    log.say("INFO", "the script had ended before the manager was restarted; going on")
-                if not state.staged:
-                    state = State(await self._deliver(order, state.outcome, staging, log), staged=True)
-                    await asyncio.to_thread(workdir.keep, state)
+            staging = self._engine.staging(order, workdir, log.say)
+            if state is None:
+                outcome = await self._execute(order, workdir, staging, log)
+                if outcome.succeeded and plans.carries(order):
+                    outcome = await _written_out(outcome, workdir, log)
+                state = State(outcome, staged=not plans.carries(order) or not outcome.succeeded)
+                log.flush()  # from here on the script is not run again, so its lines must not be lost
+                await asyncio.to_thread(workdir.keep, state)
+            else:
+                log.say("INFO", "the script had ended before the manager was restarted; going on")
+                await asyncio.to_thread(lambda: workdir.reach)  # its disk, if it has one, is opened again
+            if not state.staged:
+                state = State(await self._deliver(order, state.outcome, staging, log), staged=True)
+                await asyncio.to_thread(workdir.keep, state)
             return state.outcome
         finally:
             log.close()
@@ -80,12 +86,16 @@ class LocalJobHost:
     async def _execute(
         self, order: services.RunOrder, workdir: Workdir, staging: Staging, log: LogWriter
     ) -> services.Outcome:
-        launch = self._engine.launch(order, workdir, id=order.name, seconds=order.seconds)
+        hold = plans.brings(order)
+        launch = self._engine.launch(order, workdir, id=order.name, seconds=order.seconds, hold=hold)
         exit = Exit(None, "lost", 0.0, None)
         for _ in range(_MOST_LOSSES):
             try:
-                await self._prepare(order, workdir, staging)
-                process = await self._engine.start(launch, order)
+                async with staging.bringing() as bring:
+                    await self._engine.prepare(order, workdir, self._engine.call_files(order, workdir))
+                    process = await self._engine.start(launch, order, workdir)
+                    if launch.hold:
+                        await _brought(process, bring)
             except SandboxLost:
                 continue
             except (errors.HansaError, OSError) as error:
@@ -95,14 +105,9 @@ class LocalJobHost:
             if exit.reason != "lost":
                 break
             log.say("WARNING", "the sandbox died; the script starts over")
-        reason = endings.in_words(exit, launch)
-        _report(exit, reason, workdir, log)
+        reason = endings.in_words(exit, launch, full=workdir.is_full)
+        await _report(exit, reason, workdir, log)
         return services.Outcome(endings.succeeded(exit), exit.code, reason, exit.cpu_seconds or 0.0)
-
-    async def _prepare(self, order: services.RunOrder, workdir: Workdir, staging: Staging) -> None:
-        await self._engine.prepare(order, workdir)
-        await staging.bring()
-        await self._engine.write_call(order, workdir, staging)
 
     async def _deliver(
         self, order: services.RunOrder, outcome: services.Outcome, staging: Staging, log: LogWriter
@@ -120,10 +125,31 @@ class LocalJobHost:
         return outcome
 
 
-def _report(exit: Exit, reason: str, workdir: Workdir, log: LogWriter) -> None:
+async def _brought(process: Process, bring: Callable[[], Awaitable[None]]) -> None:
+    """Files come while the sandbox is being built; then the script is let go."""
+    try:
+        await bring()
+        await process.release()
+    except BaseException:
+        await put_down(process)
+        raise
+
+
+async def _written_out(outcome: services.Outcome, workdir: Workdir, log: LogWriter) -> services.Outcome:
+    """Outputs with holes are no outputs: the disk below a run's own may have been full, which no script is told."""
+    try:
+        await asyncio.to_thread(workdir.write_out)
+    except OSError as error:
+        reason = f"what it wrote was lost: {error.strerror or error} on the disk of this machine"
+        log.say("ERROR", reason)
+        return services.Outcome(False, outcome.exit_code, reason, outcome.cpu_seconds)
+    return outcome
+
+
+async def _report(exit: Exit, reason: str, workdir: Workdir, log: LogWriter) -> None:
     if not reason:
         log.say("INFO", f"the script ended well after {exit.seconds:.2f} s")
         return
     log.say("ERROR", f"the script failed after {exit.seconds:.2f} s: {reason}")
-    if workdir.has_output:
+    if await asyncio.to_thread(lambda: workdir.has_output):
         log.say("WARNING", "outputs of a failed script are not stored")

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hansa.drivers.local.launcher.protocol import Ceiling, Level, LevelName, Network, Order, Reason
+from hansa.drivers.local.launcher.protocol import MOST_DISKS, Ceiling, Level, LevelName, Network, Order, Reason
 from hansa.kernel.errors import HansaError, Invalid, Kind, Temporary
 
 __all__ = [
     "Bind",
     "Ceiling",
+    "Device",
     "Exit",
     "Launch",
     "LaunchFailed",
@@ -22,6 +23,7 @@ __all__ = [
     "PortUnreachable",
     "SandboxLost",
     "SandboxRefused",
+    "Watched",
 ]
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
@@ -67,6 +69,23 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """A file system that is mounted for one job alone, at a folder that its workdir or binds lead through."""
+
+    handle: int
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A folder that may hold so many bytes. `shared`: what it held before the job is not the job's doing."""
+
+    folder: Path
+    size: int
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One program to run, with its limits and all it may see."""
 
@@ -89,6 +108,13 @@ class Launch:
     """The gid of volumes shared with others: what the job creates is theirs too (umask 007). Root only."""
     hold: bool = False
     """Build everything, but run the program only when `release` is called."""
+    disk: int = 0
+    """Bytes it may write to its workdir and other folders of its own; 0 is no limit."""
+    largest_file: int = 0
+    """Bytes that one file may have; 0 is no limit."""
+    devices: tuple[Device, ...] = ()
+    watched: tuple[Watched, ...] = ()
+    """Folders without a limit of their own: the job is ended when one holds too much. Seen some moments later."""
 
     def order(self) -> Order:
         """As the launcher wants it; refuses what could never run."""
@@ -103,6 +129,8 @@ class Launch:
             raise LaunchInvalid(f"job {self.id} asks for a limit of nothing", hint="limits are greater than 0")
         if any("\0" in text for pair in self.env.items() for text in pair) or any("\0" in a for a in self.argv):
             raise LaunchInvalid(f"job {self.id} has a zero byte in its arguments or environment")
+        if len(self.devices) > MOST_DISKS:
+            raise LaunchInvalid(f"job {self.id} has more than {MOST_DISKS} disks")
         return Order(
             id=self.id,
             argv=list(self.argv),
@@ -116,6 +144,9 @@ class Launch:
             binds=[(str(bind.source.absolute()), bind.target, bind.read_only) for bind in self.binds],
             group=self.group,
             hold=self.hold,
+            largest_file=self.largest_file,
+            disks=[str(device.folder.absolute()) for device in self.devices],
+            watched=[(str(one.folder.absolute()), one.size, one.shared) for one in self.watched],
         )
 
 

@@ -13,11 +13,15 @@ import itertools
 import json
 import os
 import re
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 from hansa.drivers.local.container import Container, PodmanCommand
-from hansa.drivers.local.launch import Launch, LaunchInvalid, SandboxRefused
-from hansa.drivers.local.runtime import Process
+from hansa.drivers.local.launch import Launch, LaunchFailed, LaunchInvalid, SandboxRefused
+from hansa.drivers.local.pulling import WayOut, cell_for
+from hansa.drivers.local.runtime import HostRuntime, Process
+from hansa.kernel.egress import HINT
 
 _UIDS = 256
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:@-]{0,511}")
@@ -31,20 +35,35 @@ class PodmanRuntime:
 
     images = True
 
-    def __init__(self, podman: PodmanCommand, instance: str, uid_base: int, pull_seconds: float) -> None:
+    def __init__(
+        self,
+        podman: PodmanCommand,
+        instance: str,
+        uid_base: int,
+        pull_seconds: float,
+        movers: HostRuntime,
+        way_out: WayOut,
+    ) -> None:
+        """`movers` starts those who move files: beside containers, not in them."""
         self._podman = podman
+        self._movers = movers
+        self._way_out = way_out
         self._instance = instance
         self._uids = itertools.cycle(range(uid_base, uid_base + _UIDS))
         self._pull_seconds = pull_seconds
         self._pulls: dict[str, asyncio.Lock] = {}
 
     @classmethod
-    async def open(cls, *, instance: str, uid_base: int, run_dir: Path, pull_seconds: float = 600) -> "PodmanRuntime":
-        """Ends first what an earlier manager of this instance left behind."""
+    async def open(
+        cls, *, instance: str, uid_base: int, run_dir: Path, way_out: WayOut, pull_seconds: float = 600
+    ) -> "PodmanRuntime":
+        """Ends first what an earlier manager of this instance left behind. Images are pulled by `way_out` alone."""
         if os.geteuid() != 0:
             raise SandboxRefused("podman needs root here", hint="use sandbox.runtime = host, or run as root")
-        opened = cls(PodmanCommand(run_dir, _configuration), instance, uid_base, pull_seconds)
-        await opened._podman.call("version", failing="podman does not work on this machine")
+        podman = PodmanCommand(run_dir, _configuration)
+        await podman.call("version", failing="podman does not work on this machine")
+        movers = await HostRuntime.open(instance=instance, uid_base=uid_base, run_dir=run_dir, jobs=False)
+        opened = cls(podman, instance, uid_base, pull_seconds, movers, way_out)
         await opened._end_all()
         return opened
 
@@ -74,7 +93,14 @@ class PodmanRuntime:
     def inside(self, source: Path, target: str) -> str:
         return target
 
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> int:
+        return await self._movers.stage(channel, folders, tls)
+
+    async def unstage(self, call: int) -> None:
+        await self._movers.unstage(call)
+
     async def close(self) -> None:
+        await self._movers.close()
         await self._end_all()
 
     async def _end_all(self) -> None:
@@ -88,14 +114,21 @@ class PodmanRuntime:
         async with self._pulls.setdefault(image, asyncio.Lock()):
             if await self._podman.succeeds("image", "exists", "--", image):
                 return
-            await self._podman.call(
-                "pull",
-                "--quiet",
-                "--",
-                f"docker://{image}",
-                failing=f"the image {image} could not be pulled",
-                seconds=self._pull_seconds,
-            )
+            async with cell_for(image, self._way_out) as cell:
+                try:
+                    await self._podman.call(
+                        "pull",
+                        "--quiet",
+                        "--",
+                        f"docker://{image}",
+                        failing=f"the image {image} could not be pulled",
+                        seconds=self._pull_seconds,
+                        cell=cell,
+                    )
+                except LaunchFailed as error:
+                    if why := cell.refused():
+                        raise LaunchFailed(f"the image {image} could not be pulled: {why}", hint=HINT) from error
+                    raise
 
     def _options(self, launch: Launch, name: str, uid: int, gid: int) -> list[str]:
         options = ["--name", name, "--label", f"{_LABEL}={self._instance}", "--pull", "never"]
@@ -107,6 +140,11 @@ class PodmanRuntime:
         options += ["--network", "host" if launch.network == "host" else "none"]
         if launch.network == "own":
             options += ["--sysctl", "net.ipv4.ip_unprivileged_port_start=0"]
+        # its default limits need the right to raise ours, and one told here takes the place of all in its configuration
+        limits = {"nofile": _OPEN_FILES, "nproc": _OPEN_FILES, "fsize": launch.largest_file}
+        for kind, limit in limits.items():
+            if limit:
+                options += ["--ulimit", f"{kind}={limit}:{limit}"]
         options += ["--volume", f"{launch.workdir.absolute()}:/job:rw"]
         for bind in launch.binds:
             mode = "ro" if bind.read_only else "rw"
@@ -138,13 +176,12 @@ def _give(workdir: Path, uid: int, gid: int) -> None:
 
 
 def _configuration(variables: dict[str, str]) -> str:
-    """For podman on a machine that may have no systemd and no right to raise limits (its defaults need both).
+    """For podman on a machine that may have no systemd, which its defaults need.
 
     Variables go in here and not on the command line, which every user can read. TOML takes JSON's strings.
     """
     listed = [json.dumps(f"{name}={value}", ensure_ascii=False) for name, value in variables.items()]
-    limits = json.dumps([f"nofile={_OPEN_FILES}:{_OPEN_FILES}", f"nproc={_OPEN_FILES}:{_OPEN_FILES}"])
     return (
-        f"[containers]\ndefault_ulimits = {limits}\nenv = [{', '.join(listed)}]\n"
+        f"[containers]\nenv = [{', '.join(listed)}]\n"
         '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n'
     )

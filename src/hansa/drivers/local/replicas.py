@@ -45,7 +45,7 @@ class Replicas:
         self._lines = lines
         self._pace = pace
         self._changed = changed
-        self._needs = resources.Needs(order.cpu, order.memory)
+        self._needs = resources.Needs(order.cpu, order.memory, order.disk, order.service.owner)
         self._places = [_Place() for _ in range(max(1, order.service.expose.min_scale))]
         self._background = Background()
         self._room = asyncio.Event()
@@ -63,8 +63,8 @@ class Replicas:
     @property
     def fits_beside(self) -> bool:
         """Is there room for all of them besides what runs now?"""
-        free = self._admission.ledger.free
-        return self._needs.cpu * self.count <= free.cpu and self._needs.memory * self.count <= free.memory
+        whole = self._needs.times(self.count)
+        return whole.fits_into(self._admission.ledger.free) and not self._admission.over_share(whole)
 
     def start(self) -> None:
         for number, place in enumerate(self._places):
@@ -125,6 +125,6 @@ class Replicas:
                 place.waiting = ""
                 return
             never = self._admission.ledger.could_ever_hold(self._needs)
-            place.waiting = never or "it waits for cpu or memory"
+            place.waiting = never or self._admission.over_share(self._needs) or "it waits for cpu, memory or disk"
             self._changed()
             await self._room.wait()

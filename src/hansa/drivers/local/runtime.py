@@ -8,7 +8,7 @@ this page.
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +42,14 @@ class Runtime(Protocol):
     """Whether a service's image means anything here."""
 
     async def start(self, launch: Launch, image: str) -> Process: ...
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> int:
+        """A child that moves files between these folders and the stores it is told of over the channel."""
+        ...
+
+    async def unstage(self, call: int) -> None:
+        """Ends it, whether it is done or not."""
+        ...
+
     def inside(self, source: Path, target: str) -> str:
         """The path by which a script sees `source`, bound to `target`."""
         ...
@@ -66,10 +74,12 @@ class HostRuntime:
 
     @classmethod
     async def open(
-        cls, *, instance: str, uid_base: int, run_dir: Path, ceiling: Ceiling | None = None
+        cls, *, instance: str, uid_base: int, run_dir: Path, ceiling: Ceiling | None = None, jobs: bool = True
     ) -> "HostRuntime":
+        """Without `jobs` it only moves files: those who run under its users are somebody else's."""
+
         async def fresh() -> Sandbox:
-            return await Sandbox.open(instance=instance, uid_base=uid_base, run_dir=run_dir, ceiling=ceiling)
+            return await Sandbox.open(instance=instance, uid_base=uid_base, run_dir=run_dir, ceiling=ceiling, jobs=jobs)
 
         return cls(await fresh(), fresh)
 
@@ -79,10 +89,19 @@ class HostRuntime:
         return self._sandbox.level
 
     async def start(self, launch: Launch, image: str) -> Process:
+        return await (await self._standing()).start(launch)
+
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> int:
+        return await (await self._standing()).stage(channel, folders, tls)
+
+    async def unstage(self, call: int) -> None:
+        await self._sandbox.tell({"op": "unstage", "call": call})
+
+    async def _standing(self) -> Sandbox:
         async with self._turn:
             if self._sandbox.lost.is_set():
                 self._sandbox = await self._open_again()
-        return await self._sandbox.start(launch)
+            return self._sandbox
 
     def inside(self, source: Path, target: str) -> str:
         return self._sandbox.level.inside(str(source), target)

@@ -12,11 +12,13 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hansa.drivers.local.launch import (
     Bind,
     Ceiling,
+    Device,
     Exit,
     Launch,
     LaunchFailed,
@@ -25,6 +27,7 @@ from hansa.drivers.local.launch import (
     PortUnreachable,
     SandboxLost,
     SandboxRefused,
+    Watched,
 )
 from hansa.drivers.local.launcher import protocol
 from hansa.drivers.local.process import Process
@@ -32,6 +35,7 @@ from hansa.drivers.local.process import Process
 __all__ = [
     "Bind",
     "Ceiling",
+    "Device",
     "Exit",
     "Launch",
     "LaunchFailed",
@@ -42,14 +46,17 @@ __all__ = [
     "Sandbox",
     "SandboxLost",
     "SandboxRefused",
+    "Watched",
     "probe",
 ]
 
 _START_SECONDS = 30.0
 _CLOSE_SECONDS = 10.0
 _INSTANCE = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-# -I keeps the launcher from everything but the standard library; the last entry of its path is this directory
-_BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from launcher.main import main; main()"
+# -I keeps the launcher from everything but the standard library; the last entries of its path are this directory, and
+# the one of the program that moves files
+_BOOT = "import sys; sys.path += [sys.argv.pop(1), sys.argv.pop(1)]; from launcher.main import main; main()"
+_FOLDERS = (str(Path(__file__).parent), str(Path(__file__).parent.parent / "runs"))
 
 
 class Sandbox:
@@ -71,14 +78,16 @@ class Sandbox:
         asyncio.get_running_loop().add_reader(channel, self._hear)
 
     @classmethod
-    async def open(cls, *, instance: str, uid_base: int, run_dir: Path, ceiling: Ceiling | None = None) -> "Sandbox":
+    async def open(
+        cls, *, instance: str, uid_base: int, run_dir: Path, ceiling: Ceiling | None = None, jobs: bool = True
+    ) -> "Sandbox":
         """Start the launcher, which first ends whatever an earlier one of this instance left behind.
 
-        As root, the 256 uids from `uid_base` on belong to this instance alone.
+        As root, the 256 uids from `uid_base` on belong to this instance alone; without `jobs`, others run under them.
         """
         if not _INSTANCE.fullmatch(instance):
             raise LaunchInvalid(f"{instance!r} is no instance name", hint="small letters, digits and dashes")
-        config = protocol.Config(instance, uid_base, str(run_dir), ceiling=ceiling or Ceiling())
+        config = protocol.Config(instance, uid_base, str(run_dir), ceiling=ceiling or Ceiling(), jobs=jobs)
         channel, launcher, level = await _launch(config)
         return cls(channel, launcher, level)
 
@@ -106,7 +115,7 @@ class Sandbox:
         self._running[launch.id] = process, time.monotonic()
         try:
             try:
-                await self._send(packet, [writing])
+                await self._send(packet, [writing, *(device.handle for device in launch.devices)])
             finally:
                 os.close(writing)
             await started
@@ -119,6 +128,14 @@ class Sandbox:
         finally:
             self._starting.pop(launch.id, None)
         return process
+
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Iterable[bool] = ()) -> int:
+        """A child that moves files between these folders and what it is told of over the channel; the number to call it
+        off by. `tls` tells ahead whether certificates of stores are checked, of stores that have any."""
+        call = next(self._calls)
+        request = {"op": "stage", "call": call, "tls": sorted(set(tls))}
+        await self._send(protocol.encode(request), [channel.fileno(), *folders])
+        return call
 
     async def close(self) -> None:
         """Kill every job and end the launcher."""
@@ -243,7 +260,7 @@ async def probe(ceiling: Ceiling | None = None) -> Level:
     """What this machine can reach, without leaving anything behind."""
     with tempfile.TemporaryDirectory(prefix="hansa-probe-") as directory:
         name = f"probe-{os.getpid()}-{time.monotonic_ns() % 1_000_000}"
-        config = protocol.Config(name, 65534, directory, probe=True, ceiling=ceiling or Ceiling())
+        config = protocol.Config(name, 65534, directory, probe=True, ceiling=ceiling or Ceiling(), jobs=False)
         channel, launcher, level = await _launch(config)
         channel.close()
         await launcher.wait()
@@ -259,7 +276,7 @@ async def _launch(config: protocol.Config) -> tuple[socket.socket, asyncio.subpr
     with theirs:
         launcher = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-I", "-S", "-c", _BOOT, str(Path(__file__).parent), str(theirs.fileno()), config.to_json()),
+            *("-I", "-S", "-c", _BOOT, *_FOLDERS, str(theirs.fileno()), config.to_json()),
             stdin=asyncio.subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},  # no secret of ours

@@ -1,14 +1,15 @@
 """How is `/run` answered? By a warm worker if one stands ready, else by one made for the call.
 
 The `SyncHost` port. `max_scale` bounds how many calls of a service run at once; calls beyond wait in order.
-Warm workers hold their cpu and memory while they wait: that is what `min_scale` costs.
+Warm workers hold their cpu and memory while they wait: that is what `min_scale` costs its service's owner. A call
+counts for who calls.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -144,15 +145,18 @@ class LocalSyncHost:
             worker = pool.idle.popleft()
             pool.changed.set()
             if self._fits(worker, order):
-                return worker
+                if self._admission.hand_over(worker.id, order.payer):
+                    return worker
+                pool.idle.appendleft(worker)  # it counts for the service's owner, and not for who calls
+                break
             self._background.start(self._throw_away(worker), f"clear {worker.id}")
         id = Worker.new_id(order.service.name)
-        needs = resources.Needs(order.cpu, order.memory)
+        needs = _needs(order, order.payer)
         if reason := self._admission.ledger.could_ever_hold(needs):
             raise self._no_worker(order, reason)
         left = end - asyncio.get_running_loop().time()
         if not await self._admission.wait_for(id, needs, left):
-            raise self._no_worker(order, "the cluster is full")
+            raise self._no_worker(order, self._admission.over_share(needs) or "the cluster is full")
         return await self._started(order, id)
 
     async def _started(self, order: services.RunOrder, id: str) -> Worker:
@@ -172,11 +176,8 @@ class LocalSyncHost:
             self._admission.release(worker.id)
 
     def _fits(self, worker: Worker, order: services.RunOrder | None) -> bool:
-        """Was it made from the same definition? Only name, event and time differ from call to call."""
-        if order is None:
-            return False
-        mine = worker.order
-        return replace(order, name=mine.name, event=mine.event, seconds=mine.seconds) == mine
+        """Was it made from the same definition?"""
+        return order is not None and services.same_definition(order, worker.order)
 
     # Keeping workers warm: one task for each service that wants any.
 
@@ -186,7 +187,7 @@ class LocalSyncHost:
             pool.changed.clear()
             while pool.missing and pool.wanted is not None:
                 order, id = pool.wanted, Worker.new_id(service)
-                if not self._admission.try_hold(id, resources.Needs(order.cpu, order.memory), lasting=True):
+                if not self._admission.try_hold(id, _needs(order, order.service.owner), lasting=True):
                     break
                 try:
                     worker = await self._started(order, id)
@@ -220,3 +221,7 @@ class LocalSyncHost:
             f"no worker for {order.service.name} within {order.seconds:g} s: {why}",
             hint="try again later, or raise synchronous.max_scale",
         )
+
+
+def _needs(order: services.RunOrder, owner: str) -> resources.Needs:
+    return resources.Needs(order.cpu, order.memory, order.disk, owner)

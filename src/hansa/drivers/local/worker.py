@@ -33,8 +33,8 @@ class Worker:
         return f"{service}-run-{secrets.token_hex(6)}"
 
     async def start(self) -> None:
-        await self._engine.prepare(self.order, self._workdir)
-        self._process = await self._engine.start(self._launch, self.order)
+        await self._engine.prepare(self.order, self._workdir, {})
+        self._process = await self._engine.start(self._launch, self.order, self._workdir)
 
     async def ended(self) -> Exit:
         """Returns when its process is gone, called or not."""
@@ -60,16 +60,17 @@ class Worker:
 
     async def _answer(self, order: services.RunOrder, printed: "_Head") -> services.Reply:
         assert self._process is not None
-        async with self._engine.stores(order) as stores:
-            staging = self._engine.staging(order, self._workdir, stores, _unheard)
-            await staging.bring()
-            await self._engine.write_call(order, self._workdir, staging)
-            await self._process.release()
-            exit = await follow(self._process, printed.feed)
-            if not endings.succeeded(exit):
-                return services.Reply(printed.text, exit.code, endings.in_words(exit, self._launch))
-            await staging.carry()
-        result = await asyncio.to_thread(reply.of_files, self._workdir.output, self._workdir.owner)
+        staging = self._engine.staging(order, self._workdir, _unheard)
+        await self._engine.lay_out(order, self._workdir)
+        await staging.bring()
+        await self._process.release()
+        exit = await follow(self._process, printed.feed)
+        if not endings.succeeded(exit):
+            return services.Reply(
+                printed.text, exit.code, endings.in_words(exit, self._launch, full=self._workdir.is_full)
+            )
+        await staging.carry()
+        result = await asyncio.to_thread(lambda: reply.of_files(self._workdir.left(reply.MOST_NAMES)))
         return services.Reply(printed.text if result is None else result, exit.code, "")
 
 

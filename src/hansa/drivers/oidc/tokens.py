@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,11 @@ from joserfc.errors import ExpiredTokenError, InvalidClaimError, JoseError, Miss
 from joserfc.jws import JWSRegistry
 
 from hansa.drivers.oidc.discovery import ALGORITHMS, SigningKey
+from hansa.drivers.oidc.purposes import what_else
 from hansa.identity import LONGEST_TOKEN, errors
 from hansa.kernel.issuer import IssuerSettings
 
 _LONGEST_SUBJECT = 255  # as OpenID Connect Core says
-_NOT_FOR_ACCESS = frozenset({"ID", "Refresh", "Offline", "Logout"})  # Keycloak says so in the claim `typ`
 _GET_ONE = "get a new access token from the issuer"
 
 # Unknown header fields are harmless (`crit` is still obeyed), and some issuers send certificates in theirs.
@@ -57,11 +57,11 @@ def verified_claims(
     now: float,
     leeway: float,
 ) -> dict[str, Any]:
-    """The claims of a token that one of `keys` signed and that is valid now, for us."""
-    claims = _signed(token, keys, issuer)
+    """The claims of an access token that one of `keys` signed and that is valid now, for us."""
+    header, claims = _signed(token, keys, issuer)
     wanted: dict[str, jwt.ClaimsOption] = {"exp": {"essential": True}, "sub": {"essential": True}}
-    if issuer.audience is not None:
-        wanted["aud"] = {"essential": True, "value": issuer.audience}
+    if not issuer.any_audience:
+        wanted["aud"] = {"essential": True, "values": list(issuer.audience)}
     rules = jwt.JWTClaimsRegistry(now=int(now), leeway=int(leeway), **wanted)
     try:
         rules.validate(claims)
@@ -71,16 +71,22 @@ def verified_claims(
         ) from None
     except (InvalidClaimError, MissingClaimError) as error:
         raise _claim_error(error, issuer) from None
-    if claims.get("typ") in _NOT_FOR_ACCESS:
-        raise _malformed("is not an access token")
+    other = what_else(header, claims)
+    if other:
+        raise errors.NotAnAccessToken(
+            f"the token of {issuer.label} is no access token: {other}",
+            hint="send the access_token of the issuer's answer, not the id_token",
+            issuer=issuer.url,
+        )
     _check_subject(claims["sub"])
     return claims
 
 
-def _signed(token: str, keys: Sequence[SigningKey], issuer: IssuerSettings) -> dict[str, Any]:
+def _signed(token: str, keys: Sequence[SigningKey], issuer: IssuerSettings) -> tuple[Mapping[str, Any], dict[str, Any]]:
     for key in keys:
         try:
-            return jwt.decode(token, key, registry=_REGISTRY).claims
+            found = jwt.decode(token, key, registry=_REGISTRY)
+            return found.header, found.claims
         except (JoseError, ValueError, TypeError, RecursionError):
             continue  # also where the issuer publishes the key for another algorithm than the token names
     raise errors.BadSignature(
@@ -95,11 +101,12 @@ def _claim_error(
 ) -> errors.WrongAudience | errors.TokenNotYetValid | errors.TokenMalformed:
     claim = str(error.claim)
     if claim == "aud":
+        wanted = " or ".join(issuer.audience)
         return errors.WrongAudience(
-            f"the token of {issuer.label} is not for the audience {issuer.audience}",
-            hint=f"ask the issuer for a token with the audience {issuer.audience}",
+            f"the token of {issuer.label} is not for the audience {wanted}",
+            hint=f"ask the issuer for a token with the audience {wanted}",
             issuer=issuer.url,
-            audience=issuer.audience,
+            audience=wanted,
         )
     if claim in {"nbf", "iat"}:
         return errors.TokenNotYetValid(

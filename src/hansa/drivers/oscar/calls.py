@@ -8,10 +8,10 @@ import asyncio
 import importlib.util
 import ssl
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import httpx
@@ -19,6 +19,7 @@ import msgspec
 
 from hansa.drivers.oscar import quoting
 from hansa.drivers.oscar.limits import Limits
+from hansa.kernel import bounded_json
 from hansa.services import peers
 
 # The HTTP library looks for this module several times for every request, to learn whether trio runs. Where it is not
@@ -26,6 +27,10 @@ from hansa.services import peers
 if importlib.util.find_spec("sniffio") is None:
     sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
+Transport = Callable[[ssl.SSLContext | bool], httpx.AsyncBaseTransport]
+
+T = TypeVar("T")
+_LARGE = 64 * 1024  # bytes that are read in a moment
 _GATEWAYS = (502, 503, 504)
 _GATEWAY_WORDS = ("bad gateway", "service unavailable", "gateway time", "no available server", "no healthy upstream",
                   "upstream connect error", "upstream request timeout")  # fmt: skip
@@ -42,6 +47,7 @@ class Question:
     verify: bool
     timeout: float
     most: int  # bytes of a good answer
+    parts: int = 100_000  # of a JSON answer, see `bounded_json`
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     content: bytes | None = field(default=None, repr=False)
     params: Mapping[str, str] | None = None
@@ -57,7 +63,9 @@ class Answer:
     whole: bool = True
 
     def document(self) -> dict[str, Any]:
-        """The JSON object it holds. Raises `PeerRefused`."""
+        """The JSON object it holds. Raises `PeerRefused`. One that is large takes time: see `reading`."""
+        if not bounded_json.is_light(self.body, self.question.parts):
+            raise self.nonsense(f"JSON of more than {self.question.parts} parts, or too deep")
         try:
             found = msgspec.json.decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -65,6 +73,10 @@ class Answer:
         if not isinstance(found, dict):
             raise self.nonsense("JSON that is not an object")
         return found
+
+    async def reading(self, read: Callable[["Answer"], T]) -> T:
+        """What `read` makes of it; of a large answer in a thread, so that others need not wait."""
+        return await asyncio.to_thread(read, self) if len(self.body) > _LARGE else read(self)
 
     @property
     def problem(self) -> str:
@@ -122,10 +134,11 @@ class Answer:
 
 class Line:
     """The connections to all other clusters: a pool for each, because the work of a pool grows with the square of its
-    connections; and we call as many as the settings trust."""
+    connections; and we call as many as the settings trust. Without `transport` connections are made as usual."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, transport: Transport | None = None) -> None:
         self._limits = limits
+        self._transport = transport
         self._clients: dict[tuple[str, bool], httpx.AsyncClient] = {}
         self._trusted: dict[bool, ssl.SSLContext | bool] = {}
         self._all = asyncio.Semaphore(limits.connections)
@@ -195,8 +208,10 @@ class Line:
         if key not in self._clients:
             if verify not in self._trusted:  # shared, for it takes long to read all issuers
                 self._trusted[verify] = ssl.create_default_context() if verify else False
+            trusted = self._trusted[verify]
             self._clients[key] = httpx.AsyncClient(
-                verify=self._trusted[verify],
+                verify=trusted,
+                transport=self._transport(trusted) if self._transport is not None else None,
                 trust_env=False,  # a proxy from the environment would see the tokens
                 follow_redirects=False,
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # calls of many users share this client
@@ -238,7 +253,8 @@ def _broken(question: Question, error: httpx.HTTPError, sent: bool) -> peers.Pee
         return peers.PeerUnreachable(
             f"the TLS certificate of {question.whom} is not accepted",
             sent=False,
-            hint="have it renewed, or trust its issuer on this machine; verify=false gives up the check",
+            hint="have it renewed, or trust its issuer on this machine; verify = false in "
+            "federation.clusters gives up the check",
         )
     return peers.PeerUnreachable(
         f"{question.whom} cannot be reached ({type(error).__name__})",

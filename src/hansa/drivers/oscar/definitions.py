@@ -1,14 +1,16 @@
-"""How is a service written for another manager, so that OSCAR's Go manager and Hansa both take it?
+"""How is a service written for another manager, so that OSCAR's Go manager and Hansa both take it? And how is its
+answer read?
 
 Everything is sent, secrets included: who may get which secret was decided when the replica was planned.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from hansa.drivers.oscar.calls import Answer
 from hansa.kernel import quantities
 from hansa.services import Service, secret_parts
 
@@ -18,7 +20,7 @@ _OMIT_EMPTY_IO = ("suffix", "prefix", "options")
 _OMIT_EMPTY_EXPOSE = ("api_port", "nodePort", "auth_type", "probe_mode")
 _OMIT_EMPTY_FEDERATION = ("delegation", "rescheduler_threshold", "members")
 _OMIT_EMPTY_VOLUME = ("name", "size", "lifecycle_policy")
-_ANSWERS_ONLY = frozenset({"deployment", "volume_status"})
+_ANSWERS_ONLY = frozenset({"deployment", "uploads_status", "volume_status"})
 
 
 def for_sending(service: Service) -> dict[str, Any]:
@@ -36,9 +38,30 @@ def for_sending(service: Service) -> dict[str, Any]:
     return written
 
 
+def read(answer: Answer) -> dict[str, Any]:
+    """A definition as the peer has it, with all that we do not know; the marks by which we find our own are texts.
+    Raises `PeerRefused`."""
+    document = answer.document()
+    marks = document.get("annotations")
+    if marks is not None and not (isinstance(marks, dict) and all(isinstance(mark, str) for mark in marks.values())):
+        raise answer.nonsense("a definition whose annotations are no texts")
+    return document
+
+
 def for_putting_back(definition: Mapping[str, Any]) -> dict[str, Any]:
     """An answer made into a request: without what only answers have."""
     return {key: value for key, value in definition.items() if key not in _ANSWERS_ONLY}
+
+
+def for_member(definition: dict[str, Any], abilities: Collection[str] | None) -> dict[str, Any]:
+    """What this member need not know does not go there; `abilities` are None for OSCAR's own manager."""
+    unwanted = secret_parts.not_for(abilities)
+    environment = definition.get("environment")
+    secrets = environment.get("secrets") if isinstance(environment, dict) else None
+    if not isinstance(environment, dict) or not isinstance(secrets, dict):
+        return definition
+    given = {key: value for key, value in secrets.items() if key not in unwanted}
+    return {**definition, "environment": {**environment, "secrets": given}}
 
 
 def without_blank_secrets(definition: dict[str, Any]) -> dict[str, Any]:

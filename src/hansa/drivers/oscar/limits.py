@@ -17,8 +17,8 @@ class Limits:
     """Bytes of an answer that holds a few fields."""
     status_answer: int = 8 * 2**20
     """Bytes of a status: some ten thousand nodes."""
-    definition_answer: int = 32 * 2**20
-    """Bytes of a service definition; scripts may be long."""
+    definition_answer: int = 17 * 2**20
+    """Bytes of a service definition; scripts may be long. What a manager takes, and what its answer adds."""
     page_answer: int = 8 * 2**20
     """Bytes of one page of jobs."""
     log_answer: int = 32 * 2**20
@@ -27,6 +27,10 @@ class Limits:
     """Bytes a synchronous run may answer."""
     error_answer: int = 64 * 1024
     """Bytes read of an answer that says no; a longer one is not quoted."""
+    parts: int = 100_000
+    """Strings, lists, objects and commas of a JSON answer: how much memory it takes, whatever its length."""
+    many_parts: int = 1_000_000
+    """The same for a status and a page of jobs."""
     pages: int = 50
     """Pages of a job listing that are read before its figures are taken as they are."""
     kind_fresh: float = 300.0

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from hansa.drivers.oscar import figures
 from hansa.drivers.oscar.calls import Answer
 from hansa.services import peers
 
@@ -53,15 +54,14 @@ class Listing:
                 self._ended += 1
 
 
-def away_job(document: Mapping[str, Any], name: str) -> peers.AwayJob | None:
+def away_job(document: Mapping[str, Any], name: str, now: float) -> peers.AwayJob | None:
     """One job of a page; None if the page does not have it."""
     job = _jobs(document).get(name)
     if not isinstance(job, Mapping):
         return None
     status = job.get("status")
-    return peers.AwayJob(
-        _STATUSES.get(str(status), "Pending"), _moment(job.get("start_time")), _moment(job.get("finish_time"))
-    )
+    started, finished = (figures.moment(_moment(job.get(key)), now) for key in ("start_time", "finish_time"))
+    return peers.AwayJob(_STATUSES.get(str(status), "Pending"), started, finished)
 
 
 def _jobs(document: Mapping[str, Any]) -> Mapping[str, Any]:

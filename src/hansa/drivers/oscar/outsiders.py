@@ -2,10 +2,10 @@
 
 import base64
 
-from hansa.drivers.oscar import addresses
 from hansa.drivers.oscar.calls import Line
 from hansa.drivers.oscar.limits import Limits
 from hansa.drivers.oscar.peer import Abilities, OscarPeer
+from hansa.kernel import endpoints
 from hansa.kernel.clock import SystemClock
 from hansa.kernel.errors import Invalid
 from hansa.messages.clusters import Facts
@@ -24,7 +24,7 @@ class OscarOutsiders:
         self._clock = SystemClock()
 
     async def ask(self, facts: Facts, user: str, password: str) -> Totals:
-        endpoint = addresses.normal(facts.endpoint)
+        endpoint = endpoints.normal(facts.endpoint)
         if not endpoint:
             raise Invalid("the cluster's endpoint is not a plain http(s) address")
         address = peers.Address(facts.name, endpoint, facts.verify)

@@ -22,6 +22,7 @@ from hansa.storage import Keys, StoreAddress
 _NO_ABOUT = (200, 401, 403, 404, 405)  # how managers answer that do not know `/v1/about`
 _SERVICES = ("system", "services")
 _DELEGATIONS = ("v1", "delegations")
+_REPLICAS = ("v1", "replicas")
 
 
 class Abilities:
@@ -38,6 +39,9 @@ class Abilities:
     def keep(self, names: frozenset[str] | None) -> None:
         self.known, self.names, self._asked = True, names, time.monotonic()
 
+    def drop(self) -> None:
+        self.known = False
+
 
 class OscarPeer:
     def __init__(self, address: peers.Address, line: Line, limits: Limits, abilities: Abilities, clock: Clock) -> None:
@@ -53,20 +57,24 @@ class OscarPeer:
     async def capabilities(self) -> frozenset[str]:
         return await self._learn() or frozenset()
 
+    def doubt(self) -> None:
+        self._abilities.drop()
+
     async def read(
         self, service: str, credentials: peers.Credentials, *, settled: bool = False
     ) -> dict[str, Any] | None:
         answer = await self._ask(
-            *("GET", *_SERVICES, service),
+            *("GET", *_place(credentials), service),
             credentials=credentials,
             params={"settled": "true"} if settled else None,
             most=self._limits.definition_answer,
         )
-        return None if answer.missing else _good(answer, 200).document()
+        return None if answer.missing else await _good(answer, 200).reading(definitions.read)
 
     async def create(self, service: Service, credentials: peers.Credentials) -> None:
         secrets = definitions.secrets_of(service)
-        _good(await self._send("POST", definitions.for_sending(service), credentials, secrets), 201)
+        written = definitions.for_member(definitions.for_sending(service), await self._learn())
+        _good(await self._send("POST", _SERVICES, written, credentials, secrets), 201)
 
     async def update(self, service: Service, credentials: peers.Credentials) -> None:
         await self._replace(definitions.for_sending(service), credentials, definitions.secrets_of(service))
@@ -76,7 +84,7 @@ class OscarPeer:
         await self._replace(before, credentials, definitions.secrets_in(before))
 
     async def remove(self, service: str, credentials: peers.Credentials) -> None:
-        answer = await self._ask("DELETE", *_SERVICES, service, credentials=credentials)
+        answer = await self._ask("DELETE", *_place(credentials), service, credentials=credentials)
         if answer.missing:
             return
         if answer.status == 500 and await self.read(service, credentials) is None:
@@ -85,26 +93,34 @@ class OscarPeer:
 
     async def status(self, credentials: peers.Credentials, timeout: float) -> peers.PeerStatus:
         begun = time.perf_counter()
+        where = (*_REPLICAS, credentials.replica) if credentials.replica else ("system",)
         answer = await self._ask(
-            "GET", "system", "status", credentials=credentials, timeout=timeout, most=self._limits.status_answer
+            *("GET", *where, "status"),
+            credentials=credentials,
+            timeout=timeout,
+            most=self._limits.status_answer,
+            parts=self._limits.many_parts,
         )
-        return statuses.read(_good(answer, 200), time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        return await _good(answer, 200).reading(lambda good: statuses.read(good, seconds))
 
     async def history(self, service: str, credentials: peers.Credentials, timeout: float) -> peers.PeerHistory:
         """Pages are read while there is time; what was read by then counts."""
+        where = (*_REPLICAS, service, "jobs") if credentials.replica else ("system", "logs", service)
         listing, page = Listing(), ""
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
         for number in range(self._limits.pages):
             try:
                 answer = await self._ask(
-                    *("GET", "system", "logs", service),
+                    *("GET", *where),
                     credentials=credentials,
                     params={"page": page} if page else None,
                     timeout=max(0.001, end - loop.time()),
                     most=self._limits.page_answer,
+                    parts=self._limits.many_parts,
                 )
-                page = listing.add(_good(answer, 200))
+                page = await _good(answer, 200).reading(listing.add)
             except (peers.PeerUnreachable, peers.PeerRefused):
                 if number == 0:
                     raise
@@ -121,9 +137,10 @@ class OscarPeer:
                 credentials=credentials,
                 params={"page": page} if page else None,
                 most=self._limits.page_answer,
+                parts=self._limits.many_parts,
             )
-            document = _good(answer, 200).document()
-            if (found := listings.away_job(document, job)) is not None:
+            document = await _good(answer, 200).reading(Answer.document)
+            if (found := listings.away_job(document, job, self._clock.now())) is not None:
                 return found
             following = document.get("next_page")
             if not isinstance(following, str) or following in seen:
@@ -148,7 +165,7 @@ class OscarPeer:
             headers={"Content-Type": "application/json"},
             content=msgspec.json.encode(request),
         )
-        return _good(answer, 200).document()
+        return await _good(answer, 200).reading(Answer.document)
 
     async def hand_over(self, job: peers.Handover, credentials: peers.Credentials) -> None:
         sent = headers.of_handover(job, credentials)
@@ -175,7 +192,7 @@ class OscarPeer:
         answer = await self._ask("GET", *_DELEGATIONS, job, credentials=_permit(permit))
         if answer.status == 404 and answer.problem:
             return None
-        return tidings.away_job(_good(answer, 200))
+        return tidings.away_job(_good(answer, 200), self._clock.now())
 
     async def away_log(self, job: str, permit: str, *, timestamps: bool) -> str:
         answer = await self._ask(
@@ -198,9 +215,24 @@ class OscarPeer:
         _good(answer, 200, 204)
         return True
 
-    async def origin_storage(self, job: str, permit: str) -> tuple[StoreAddress, Keys]:
+    async def origin_storage(self, job: str, permit: str) -> dict[str, str]:
         answer = await self._ask("GET", *_DELEGATIONS, job, "storage", credentials=_permit(permit))
-        return tidings.storage(_good(answer, 200))
+        return tidings.lent(_good(answer, 200))
+
+    async def adopt(self, service: str, member: str, job: str, event: bytes, key: str, permit: str) -> dict[str, str]:
+        sent = {
+            "Authorization": f"ReplicaKey {key}",
+            "Content-Type": "application/octet-stream",
+            "X-Hansa-Permit": permit,
+        }
+        answer = await self._ask(
+            *("POST", "v1", "services", service, "adopted", job),
+            headers=sent,
+            params={"member": member},
+            content=event,
+            secrets=(key, permit),
+        )
+        return tidings.lent(_good(answer, 200))
 
     async def fresh_token(self, service: str, group_key: str) -> tuple[str, float]:
         shown = peers.Credentials(f"GroupKey {group_key}")
@@ -230,16 +262,24 @@ class OscarPeer:
     async def _replace(
         self, definition: dict[str, Any], credentials: peers.Credentials, secrets: Iterable[str]
     ) -> None:
-        if await self.kind() == "oscar":
+        abilities = await self._learn()
+        if abilities is None:
             definition = definitions.without_blank_secrets(definition)
-        _good(await self._send("PUT", definition, credentials, secrets), 200, 204)
+        where = (*_REPLICAS, credentials.replica) if credentials.replica else _SERVICES
+        written = definitions.for_member(definition, abilities)
+        _good(await self._send("PUT", where, written, credentials, secrets), 200, 204)
 
     async def _send(
-        self, method: str, definition: Mapping[str, Any], credentials: peers.Credentials, secrets: Iterable[str]
+        self,
+        method: str,
+        where: Iterable[str],
+        definition: Mapping[str, Any],
+        credentials: peers.Credentials,
+        secrets: Iterable[str],
     ) -> Answer:
         sent = {"Authorization": credentials.authorization, "Content-Type": "application/json"}
         content = msgspec.json.encode(definition)
-        return await self._ask(method, *_SERVICES, headers=sent, content=content, secrets=secrets)
+        return await self._ask(method, *where, headers=sent, content=content, secrets=secrets)
 
     async def _ask(
         self,
@@ -251,6 +291,7 @@ class OscarPeer:
         params: Mapping[str, str] | None = None,
         timeout: float | None = None,
         most: int | None = None,
+        parts: int | None = None,
         secrets: Iterable[str] = (),
     ) -> Answer:
         shown = {"Authorization": credentials.authorization} if credentials is not None else {}
@@ -262,6 +303,7 @@ class OscarPeer:
                 verify=self.address.verify,
                 timeout=timeout or self._limits.call_timeout,
                 most=most or self._limits.small_answer,
+                parts=parts or self._limits.parts,
                 headers={**shown, **(headers or {})},
                 content=content,
                 params=params,
@@ -274,6 +316,11 @@ def _good(answer: Answer, *statuses: int) -> Answer:
     if answer.status not in statuses:
         raise answer.trouble()
     return answer
+
+
+def _place(credentials: peers.Credentials) -> tuple[str, ...]:
+    """Where a service is found: by somebody who may see it, or by the key of this one replica."""
+    return _REPLICAS if credentials.replica else _SERVICES
 
 
 def _permit(permit: str) -> peers.Credentials:

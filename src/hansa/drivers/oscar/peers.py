@@ -3,9 +3,12 @@
 `bootstrap` opens it once and closes it at the end. It hands out an `OscarPeer` only after `trust.py` agreed.
 """
 
+import ssl
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from urllib.parse import urlsplit
+
+import httpx
 
 from hansa.drivers.oscar import headers as allowed
 from hansa.drivers.oscar.calls import Line, Question
@@ -14,8 +17,12 @@ from hansa.drivers.oscar.peer import Abilities, OscarPeer
 from hansa.drivers.oscar.pinging import Pinger
 from hansa.drivers.oscar.trust import Trust
 from hansa.kernel.clock import Clock, SystemClock
+from hansa.kernel.egress import Pair
+from hansa.kernel.federation import FederationSettings
 from hansa.services import peers
-from hansa.settings import FederationSettings
+
+# TLS to trust, and the literal addresses with their ports that the operator named as endpoints
+Outward = Callable[[ssl.SSLContext | bool, Collection[Pair]], httpx.AsyncBaseTransport]
 
 
 class OscarPeers:
@@ -27,13 +34,18 @@ class OscarPeers:
         own_endpoint: str = "",
         limits: Limits | None = None,
         clock: Clock | None = None,
+        outward: Outward | None = None,
     ) -> None:
-        """Opens nothing yet. Raises `BadSetting` for an address that is not plain."""
+        """Opens nothing yet. Raises `BadSetting` for an address that is not plain. `outward` is how members of type
+        `endpoint` are called, which tenants name; without it they are not."""
         self._trust = Trust(given, own_id=own_id, own_endpoint=own_endpoint)
         self._limits = limits or Limits(call_timeout=given.call_timeout)
         self._clock = clock or SystemClock()
         self._line = Line(self._limits)
-        self._endpoints = Line(self._limits)  # users' own web servers take no connection from our members
+        self._endpoints: Line | None = None  # of its own: users' web servers take no connection from our members
+        if outward is not None:
+            given_literally = self._trust.literal_endpoints()
+            self._endpoints = Line(self._limits, lambda verify: outward(verify, given_literally))
         self._pinger = Pinger()
         self._abilities: defaultdict[str, Abilities] = defaultdict(Abilities)  # as many as trusted addresses
 
@@ -41,22 +53,26 @@ class OscarPeers:
         address = self._trust.address(cluster_id, endpoint)
         return OscarPeer(address, self._line, self._limits, self._abilities[address.endpoint], self._clock)
 
-    def know(self, told: Iterable[peers.Address]) -> list[str]:
+    def know(self, told: Iterable[peers.Address]) -> dict[str, str]:
         """What the hub says of the federation; see `Trust.learn`."""
         return self._trust.learn(told)
 
-    async def ping(self, address: peers.Address, timeout: float) -> float:
-        """Seconds until its manager said that it lives. Nothing secret is sent. Raises `PeerUnreachable`."""
-        return await self._pinger.ping(address, timeout)
+    async def ping(self, cluster_id: str, timeout: float) -> float:
+        """Seconds until its manager said that it lives. Nothing secret is sent, and nothing at all to an address that
+        is not trusted. Raises `PeerUnreachable` and `UntrustedCluster`."""
+        return await self._pinger.ping(self._trust.address(cluster_id), timeout)
 
     def endpoint_of(self, cluster_id: str) -> str:
         return self._trust.endpoint_of(cluster_id)
 
     async def post_event(self, url: str, body: bytes, headers: Mapping[str, str], *, verify: bool) -> None:
         self._trust.require_endpoint(url)
+        whom = f"the endpoint {_origin(url)}"
+        if self._endpoints is None:
+            raise peers.UntrustedCluster(f"this manager has no way to {whom}")
         answer = await self._endpoints.ask(
             Question(
-                whom=f"the endpoint {_origin(url)}",
+                whom=whom,
                 method="POST",
                 url=url,
                 verify=verify,
@@ -72,7 +88,8 @@ class OscarPeers:
 
     async def close(self) -> None:
         await self._line.close()
-        await self._endpoints.close()
+        if self._endpoints is not None:
+            await self._endpoints.close()
         await self._pinger.close()
 
 

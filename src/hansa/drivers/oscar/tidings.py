@@ -3,10 +3,11 @@
 Nothing of them is taken on trust: wrong types raise `PeerRefused`, and no answer is quoted, as all hold secrets.
 """
 
-import math
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
+from hansa.drivers.oscar import figures
 from hansa.drivers.oscar.calls import Answer
 from hansa.services import peers
 from hansa.storage import Keys, StoreAddress
@@ -15,6 +16,8 @@ _Status = Literal["Pending", "Running", "Succeeded", "Failed"]
 _MOST_CAPABILITIES = 256
 _LONGEST_REASON = 1000
 _LONGEST_TOKEN = 16 * 1024
+_LONGEST_LIFE = 86400.0  # seconds for which a token is believed to be good; then it is asked for anew
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # not all databases keep them, and terminals obey them
 
 
 def storage(answer: Answer) -> tuple[StoreAddress, Keys]:
@@ -28,32 +31,42 @@ def storage(answer: Answer) -> tuple[StoreAddress, Keys]:
     if not endpoint.startswith(("http://", "https://")) or not access_key or not secret_key:
         raise answer.nonsense("no usable keys for its store")
     verify = provider.get("verify", True)
-    return StoreAddress(endpoint, region or "us-east-1", verify is not False), Keys(access_key, secret_key)
+    keys = Keys(access_key, secret_key, _text(provider, "session_token"))
+    return StoreAddress(endpoint, region or "us-east-1", verify is not False), keys
 
 
-def away_job(answer: Answer) -> peers.AwayJob:
+def lent(answer: Answer) -> dict[str, str]:
+    """The store of a job's data: with keys, or, if it lends none, with what the job may touch there."""
+    provider = answer.document().get("minio_provider")
+    reach = _text(provider, "reach") if isinstance(provider, Mapping) else ""
+    if isinstance(provider, Mapping) and reach and not _text(provider, "access_key"):
+        return {"endpoint": _text(provider, "endpoint"), "access_key": "", "reach": reach}
+    address, keys = storage(answer)
+    return address.with_keys(keys)
+
+
+def away_job(answer: Answer, now: float) -> peers.AwayJob:
     told = answer.document()
     status: _Status | None = next((known for known in get_args(_Status) if known == told.get("status")), None)
     if status is None:
         raise answer.nonsense("a job in a state we do not know")
-    code = told.get("exit_code")
     return peers.AwayJob(
         status=status,
-        started=_number(told.get("started")),
-        finished=_number(told.get("finished")),
-        exit_code=code if isinstance(code, int) and not isinstance(code, bool) else None,
-        reason=_text(told, "reason")[:_LONGEST_REASON],
-        cpu_seconds=max(0.0, _number(told.get("cpu_seconds")) or 0.0),
+        started=figures.moment(told.get("started"), now),
+        finished=figures.moment(told.get("finished"), now),
+        exit_code=figures.exit_code(told.get("exit_code")),
+        reason=_CONTROL.sub("\ufffd", _text(told, "reason")[:_LONGEST_REASON]),
+        cpu_seconds=figures.seconds(told.get("cpu_seconds")),
     )
 
 
 def token(answer: Answer, now: float) -> tuple[str, float]:
     """`access_token` and when it expires by our own clock: the peer says in how many seconds (`expires_in`)."""
     told = answer.document()
-    value, seconds = _text(told, "access_token"), _number(told.get("expires_in"))
+    value, seconds = _text(told, "access_token"), figures.number(told.get("expires_in"))
     if not value or len(value) > _LONGEST_TOKEN or not value.isascii() or not value.isprintable() or seconds is None:
         raise answer.nonsense("no usable access token")
-    return value, now + max(0.0, seconds)
+    return value, now + min(max(0.0, seconds), _LONGEST_LIFE)
 
 
 def capabilities(answer: Answer) -> frozenset[str] | None:
@@ -71,13 +84,3 @@ def capabilities(answer: Answer) -> frozenset[str] | None:
 def _text(part: Mapping[str, Any], key: str) -> str:
     value = part.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None

@@ -1,14 +1,18 @@
 """Which clusters may be sent credentials? Those the settings or the hub name, at exactly the address they name.
 
 `OscarPeers.find` asks here; nothing else makes an `Address`. Where both name a cluster the settings win; one that left
-the federation is a stranger again.
+the federation is a stranger again. The hub's word is not enough for everything: only the manager's own settings let it
+send credentials by plain http over a network, or to somebody whose certificate is not checked.
 """
 
 from collections.abc import Iterable
 
-from hansa.drivers.oscar import addresses
+from hansa.kernel import endpoints
+from hansa.kernel.egress import Pair, target_of
+from hansa.kernel.federation import FederationSettings
+from hansa.kernel.ip_addresses import literal
 from hansa.services import peers
-from hansa.settings import BadSetting, FederationSettings
+from hansa.settings import BadSetting
 
 
 class Trust:
@@ -16,27 +20,35 @@ class Trust:
         """`own_endpoint` is how others reach this manager: a member may live in the cluster that is asked."""
         self._known: dict[str, peers.Address] = {}
         self._told: dict[str, peers.Address] = {}  # by the hub
+        self._odd: dict[str, str] = {}  # told by the hub, and why it is not believed
+        self._plain_http = given.plain_http
+        self._same_machine = endpoints.is_loopback(own_endpoint)
         for cluster_id, cluster in given.clusters.items():
             endpoint = _checked(cluster.endpoint, f"federation.clusters.{cluster_id}.endpoint")
-            self._known[cluster_id] = peers.Address(cluster_id, endpoint, cluster.verify)
-        self._allowed = {_checked(url, "federation.allowed_endpoints") for url in given.allowed_endpoints}
+            self._known[cluster_id] = peers.Address(
+                cluster_id, endpoint, cluster.verify, cluster.kind, cluster.shares_store
+            )
+        self._endpoints = {_checked(url, "federation.allowed_endpoints") for url in given.allowed_endpoints}
+        self._allowed = {_checked(url, "federation.allowed_clusters") for url in given.allowed_clusters}
         if own_endpoint:
             own = _checked(own_endpoint, "cluster.public_url")
             self._allowed.add(own)
             self._known.setdefault(own_id, peers.Address(own_id, own))
 
-    def learn(self, told: Iterable[peers.Address]) -> list[str]:
-        """All other clusters of the federation, in place of those it had; returns the ids of those whose address is
-        not plain enough to be trusted."""
-        odd: list[str] = []
-        self._told = {}
+    def learn(self, told: Iterable[peers.Address]) -> dict[str, str]:
+        """All other clusters of the federation, in place of those it had; returns the ids of those that cannot be
+        trusted at the address they are said to have, and why. Certificates are checked whatever the hub says."""
+        self._told, self._odd = {}, {}
         for one in told:
-            endpoint = addresses.normal(one.endpoint)
-            if endpoint and one.cluster_id:
-                self._told[one.cluster_id] = peers.Address(one.cluster_id, endpoint, one.verify)
+            why = endpoints.objection(one.endpoint, plain_http=self._plain_http, same_machine=self._same_machine)
+            if one.cluster_id in self._known:
+                continue
+            if why or not one.cluster_id:
+                self._odd[one.cluster_id] = why
             else:
-                odd.append(one.cluster_id)
-        return odd
+                endpoint = endpoints.normal(one.endpoint)
+                self._told[one.cluster_id] = peers.Address(one.cluster_id, endpoint, kind=one.kind)
+        return dict(self._odd)
 
     def _find(self, cluster_id: str) -> peers.Address | None:
         return self._known.get(cluster_id) or self._told.get(cluster_id)
@@ -45,6 +57,12 @@ class Trust:
         """Where the cluster is; `endpoint` is what a definition claims. Raises `UntrustedCluster`."""
         known = self._find(cluster_id)
         if not endpoint:
+            if why := self._odd.get(cluster_id):
+                raise peers.UntrustedCluster(
+                    f"cluster {cluster_id[:80]!r} is not called at the address the hub tells of it: {why}",
+                    hint="its administrator can give it an https address; this manager's can name one in "
+                    "federation.clusters, or trust a network with federation.plain_http",
+                )
             if known is None or not cluster_id:
                 raise peers.UntrustedCluster(
                     f"this manager knows no cluster {cluster_id[:80]!r}",
@@ -52,7 +70,7 @@ class Trust:
                     "setting federation.clusters",
                 )
             return known
-        claimed = addresses.normal(endpoint)
+        claimed = endpoints.normal(endpoint)
         if known is not None and claimed == known.endpoint:
             return known
         if claimed and claimed in self._allowed:
@@ -63,11 +81,16 @@ class Trust:
         """A member of type `endpoint` gets no credentials, but a definition must not send us to the services of this
         machine or its network either."""
         plain = url.partition("?")[0]
-        if not any(plain == allowed or plain.startswith(f"{allowed}/") for allowed in self._allowed):
+        if not any(plain == allowed or plain.startswith(f"{allowed}/") for allowed in self._endpoints):
             raise peers.UntrustedCluster(
                 "this manager may not call that endpoint",
                 hint="its administrator can add the address to the setting federation.allowed_endpoints",
             )
+
+    def literal_endpoints(self) -> list[Pair]:
+        """Addresses the operator wrote out as such. A name is resolved, and where it leads is judged then."""
+        targets = [target_of(url) for url in sorted(self._endpoints)]
+        return [(host, port) for _, host, port in targets if literal(host) is not None]
 
     def endpoint_of(self, cluster_id: str) -> str:
         known = self._find(cluster_id)
@@ -75,7 +98,7 @@ class Trust:
 
 
 def _checked(url: str, setting: str) -> str:
-    endpoint = addresses.normal(url)
+    endpoint = endpoints.normal(url)
     if not endpoint:
         raise BadSetting(
             f"setting {setting}: not a plain http(s) address",
@@ -90,9 +113,9 @@ def _untrusted(cluster_id: str, claimed: str, known: peers.Address | None) -> pe
     if known is not None:
         return peers.UntrustedCluster(
             f"cluster {cluster_id[:80]!r} is registered at {known.endpoint}, the definition says {where}",
-            hint="leave clusters out of the definition, or add its address to federation.allowed_endpoints",
+            hint="leave clusters out of the definition, or add its address to federation.allowed_clusters",
         )
     return peers.UntrustedCluster(
         f"cluster {cluster_id[:80]!r} at {where} is not trusted by this manager",
-        hint="its administrator can add it to the setting federation.clusters or federation.allowed_endpoints",
+        hint="its administrator can add it to the setting federation.clusters or federation.allowed_clusters",
     )

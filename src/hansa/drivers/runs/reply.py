@@ -3,12 +3,14 @@
 import base64
 import io
 import zipfile
-from pathlib import Path
+from collections.abc import Iterable
 
-from hansa.drivers.runs.left_files import left_files
+from hansa.drivers.runs.stager.beneath import LeftFile, TooDeep, TooMany
 from hansa.kernel import errors, quantities
 
 LARGEST = 64 * 2**20
+MOST_NAMES = 10_000
+"""Files, folders and links that are looked at for an answer."""
 
 
 class ReplyTooLarge(errors.TooLarge):
@@ -17,20 +19,29 @@ class ReplyTooLarge(errors.TooLarge):
     code = "run.reply-too-large"
 
 
-def of_files(folder: Path, owner: int) -> bytes | None:
+def of_files(files: Iterable[LeftFile]) -> bytes | None:
     """One file in base64, several as a zip in base64; None if there is none."""
+    try:
+        return _packed(files)
+    except TooDeep as error:
+        raise errors.Invalid(str(error)) from None
+    except TooMany as error:
+        raise ReplyTooLarge(f"{error}: pack its results into one file, such as a tar archive") from None
+
+
+def _packed(files: Iterable[LeftFile]) -> bytes | None:
     first: tuple[str, bytes] | None = None
     packed: zipfile.ZipFile | None = None
     buffer = io.BytesIO()
     total = 0
-    for file in left_files(folder, owner):
+    for file in files:
         total += file.size
         if total > LARGEST:
             raise ReplyTooLarge(
                 f"the script left more than {quantities.show_size(LARGEST)}",
                 hint="give the service an output bucket for large results",
             )
-        content = file.path.read_bytes()
+        content = file.read()
         if first is None:
             first = file.relative, content
             continue

@@ -2,6 +2,7 @@
 
 from hansa.kernel import quantities
 
+MORE_DISK = "a service asks for more disk with ephemeral_storage_request"
 _KNOWN = {
     126: "the script could not be run",
     127: "a command was not found",
@@ -20,3 +21,27 @@ def out_of_memory(memory: int) -> str:
 
 def time_limit(seconds: float) -> str:
     return f"time limit of {seconds:g} s reached"
+
+
+def moving_limit(seconds: float) -> str:
+    return f"its files were not moved within {seconds:g} s, the longest time that this cluster gives any job"
+
+
+def out_of_disk(disk: int) -> str:
+    return f"out of disk: its files, or a volume of it, came to more than they may; its own limit is {_size(disk)}"
+
+
+def disk_full(disk: int) -> str:
+    return f"its disk of {_size(disk)} is full"
+
+
+def disk_too_small(needed: int, disk: int) -> str:
+    return f"the input needs {_size(needed)}, the service's disk limit is {_size(disk)}"
+
+
+def file_too_large(most: int) -> str:
+    return f"a file became larger than {_size(most)}, the most its disk or memory can hold"
+
+
+def _size(count: int) -> str:
+    return quantities.show_size(count)

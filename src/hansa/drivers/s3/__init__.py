@@ -22,13 +22,15 @@ from hansa.drivers.s3.errors import (
     StoreUnsafe,
 )
 from hansa.drivers.s3.minio import MinioConnection, MinioNotifications, MinioUsers
+from hansa.drivers.s3.minio_loans import MinioLoans
 from hansa.drivers.s3.plain import NoUsers
 from hansa.drivers.s3.relay import Relay
 from hansa.drivers.s3.seaweed import EmbeddedStore, State
 from hansa.drivers.s3.seaweed_events import SeaweedEvents
 from hansa.drivers.s3.seaweed_home import weed_binary
+from hansa.drivers.s3.seaweed_loans import SeaweedLoans
 from hansa.drivers.s3.users import SeaweedUsers
-from hansa.storage import Keys, Notifications, StoreAddress, StoreUsers, UploadSource
+from hansa.storage import Closable, Keys, Loans, Notifications, StoreAddress, StoreUsers, UploadSource
 
 __all__ = [
     "EmbeddedStore",
@@ -57,16 +59,20 @@ class OpenStore:
     store: S3Store  # with the administrator's keys
     keys: Keys = field(repr=False)
     users: StoreUsers
+    loans: Loans | None = None  # where the store cannot make any, whoever moves a run's files asks for each signature
     uploads: UploadSource | None = None
     notifications: Notifications | None = None
     embedded: EmbeddedStore | None = None
     relay: Relay | None = None
+    closable: Closable | None = None  # of a store that is on this machine's own disk
 
     def as_user(self, keys: Keys) -> S3Store:
         """The same store with somebody's own keys; whoever opens it closes it."""
         return S3Store(self.store.address, keys, reach_at=self.store.reach_at)
 
     async def close(self) -> None:
+        if self.loans is not None:
+            await self.loans.close()
         await self.users.close()
         if self.notifications is not None:
             await self.notifications.close()
@@ -99,13 +105,16 @@ async def open_embedded(
             raise
         shown = f"http://{f'[{host}]' if ':' in host else host}:{relay.port}"
     public = StoreAddress(public_endpoint or shown, inner.region, inner.verify)
+    users = SeaweedUsers(embedded.filer, keys)
     return OpenStore(
         S3Store(public, keys, reach_at=inner.endpoint),
         keys,
-        SeaweedUsers(embedded.filer, keys),
+        users,
+        SeaweedLoans(users, keys),
         uploads=SeaweedEvents(embedded.filer),
         embedded=embedded,
         relay=relay,
+        closable=users,
     )
 
 
@@ -125,6 +134,7 @@ def open_minio(address: StoreAddress, keys: Keys, *, reach_at: str = "") -> Open
         S3Store(address, keys, reach_at=reach_at),
         keys,
         MinioUsers(connection),
+        MinioLoans(connection),
         notifications=MinioNotifications(connection),
     )
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import boto3
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from hansa.drivers.s3 import links
 from hansa.drivers.s3.errors import FOREIGN, StoreUnreachable, code_of, translated
 from hansa.kernel.errors import Forbidden, Invalid
 from hansa.storage import Keys, ObjectInfo, ObjectPage, StoreAddress
@@ -74,9 +75,8 @@ class S3Store:
     async def close(self) -> None:
         """Lets running calls end by themselves: each is bounded, and nobody waits for them any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for name in ("_s3", "_signer"):
-            if name in self.__dict__:  # a client that was never used was never made
-                getattr(self, name).close()
+        if "_s3" in self.__dict__:  # a client that was never used was never made
+            self._s3.close()
 
     async def check(self) -> None:
         try:
@@ -99,6 +99,9 @@ class S3Store:
 
     async def list(self, bucket: str, prefix: str = "", page: str = "", limit: int = 1000) -> ObjectPage:
         return await self._call(f"list bucket {bucket}", lambda: self._list(bucket, prefix, page, limit))
+
+    async def unfinished(self, bucket: str, most: int) -> int | None:
+        return await self._call(f"list uploads of bucket {bucket}", lambda: self._unfinished(bucket, most))
 
     async def head(self, bucket: str, key: str) -> ObjectInfo:
         answer = await self._call(f"look up {bucket}/{key}", lambda: self._s3.head_object(Bucket=bucket, Key=key))
@@ -134,19 +137,20 @@ class S3Store:
         operation: Literal["upload", "download"],
         seconds: int,
         content_type: str = "",
+        keys: Keys | None = None,
     ) -> str:
         if not 1 <= seconds <= _LONGEST_PRESIGN:
             raise Invalid(
                 f"a link cannot be valid for {seconds} s",
                 hint=f"choose between 1 and {_LONGEST_PRESIGN} seconds",
             )
-        params: dict[str, str] = {"Bucket": bucket, "Key": key}
-        if content_type:
-            params["ContentType" if operation == "upload" else "ResponseContentType"] = content_type
-        method: Literal["put_object", "get_object"] = "put_object" if operation == "upload" else "get_object"
-        return await self._call(
-            f"sign a link to {bucket}/{key}",
-            lambda: self._signer.generate_presigned_url(method, Params=params, ExpiresIn=seconds),
+        return links.signed(
+            f"{self.address.endpoint.rstrip('/')}/{bucket}/{quote(key, safe='/~')}",
+            operation,
+            keys or self._keys,
+            region=self._region,
+            seconds=seconds,
+            content_type=content_type,
         )
 
     # What follows runs in the store's threads.
@@ -160,18 +164,10 @@ class S3Store:
 
     @cached_property
     def _s3(self) -> "S3Client":
-        return self._client(self.reach_at)
-
-    @cached_property
-    def _signer(self) -> "S3Client":
-        # Signing asks nobody, so the public endpoint need not be reachable from here.
-        return self._client(self.address.endpoint)
-
-    def _client(self, endpoint: str) -> "S3Client":
         # Made on first use, in a thread: boto3 reads large service descriptions, which would stop the loop.
         limits = self._limits
         config = Config(
-            signature_version="s3v4",  # boto3 signs links the old way by default, which not every store knows
+            signature_version="s3v4",
             s3={"addressing_style": "path"},
             connect_timeout=limits.connect_seconds,
             read_timeout=limits.read_seconds,
@@ -182,12 +178,12 @@ class S3Store:
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
             # A proxy from the environment never leads to a store on this machine.
-            proxies={} if urlsplit(endpoint).hostname in _LOOPBACK else None,
+            proxies={} if urlsplit(self.reach_at).hostname in _LOOPBACK else None,
         )
         with _building:
             return boto3.session.Session().client(
                 "s3",
-                endpoint_url=endpoint,
+                endpoint_url=self.reach_at,
                 region_name=self._region,
                 verify=self.address.verify,
                 aws_access_key_id=self._keys.access_key,
@@ -270,6 +266,20 @@ class S3Store:
             for each in answer.get("Contents", [])
         )
         return ObjectPage(objects, answer.get("NextContinuationToken", "") if answer["IsTruncated"] else "")
+
+    def _unfinished(self, bucket: str, most: int) -> int | None:
+        answer = self._s3.list_multipart_uploads(Bucket=bucket, MaxUploads=most + 1 if most < 1000 else 1000)
+        uploads = answer.get("Uploads", [])
+        if len(uploads) > most or answer.get("IsTruncated"):
+            return None
+        size = 0
+        for upload in uploads:
+            with contextlib.suppress(self._s3.exceptions.NoSuchUpload):  # completed meanwhile
+                pages = self._s3.get_paginator("list_parts").paginate(
+                    Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"]
+                )
+                size += sum(part["Size"] for page in pages for part in page.get("Parts", []))
+        return size
 
     def _download(self, bucket: str, key: str, target: Path) -> None:
         unfinished = target.with_name(f".hansa-{secrets.token_hex(8)}")

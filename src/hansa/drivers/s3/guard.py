@@ -37,6 +37,11 @@ class BoundedLog:
         self._size = os.fstat(self._file).st_size
 
     def write(self, data: bytes) -> None:
+        """In pieces that one part can hold: a server that prints much is read in larger ones."""
+        for start in range(0, len(data), self._half):
+            self._append(data[start : start + self._half])
+
+    def _append(self, data: bytes) -> None:
         if self._size + len(data) > self._half:
             os.close(self._file)
             os.replace(self._path, self._path + ".1")

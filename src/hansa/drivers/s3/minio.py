@@ -38,8 +38,9 @@ class MinioConnection:
 
     def __init__(self, address: StoreAddress, keys: Keys) -> None:
         self.root = keys
+        self.endpoint, self.region = address.endpoint, address.region or "us-east-1"
         where = urlsplit(address.endpoint)
-        pool = urllib3.PoolManager(
+        self.pool = pool = urllib3.PoolManager(
             timeout=urllib3.Timeout(connect=3.0, read=15.0),
             retries=urllib3.Retry(total=2, backoff_factor=0.2),
             cert_reqs="CERT_REQUIRED" if address.verify else "CERT_NONE",
@@ -93,12 +94,12 @@ class MinioUsers:
         await self._minio.call("add a user", lambda: admin.user_add(user, keys.secret_key))
         await self._join([user])
 
-    async def grant(self, user: str, buckets: frozenset[str]) -> None:
-        await self._allow(policies.name_of(user), buckets, user=user)
+    async def grant(self, user: str, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
+        await self._allow(policies.name_of(user), buckets, full, user=user)
 
-    async def publish(self, buckets: frozenset[str]) -> None:
+    async def publish(self, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
         await self._join([])  # the group exists from now on
-        await self._allow(policies.PUBLISHED, buckets, group=_GROUP)
+        await self._allow(policies.PUBLISHED, buckets, full, group=_GROUP)
 
     async def remove_user(self, user: str) -> None:
         admin, policy = self._minio.admin, policies.name_of(user)
@@ -113,10 +114,10 @@ class MinioUsers:
         members: Any = users
         await self._minio.call("fill a group", lambda: self._minio.admin.group_add(_GROUP, members))
 
-    async def _allow(self, policy: str, buckets: frozenset[str], **whom: str) -> None:
+    async def _allow(self, policy: str, buckets: frozenset[str], full: frozenset[str], **whom: str) -> None:
         admin = self._minio.admin
         if buckets:
-            document = json.loads(policies.document(buckets))
+            document = json.loads(policies.document(buckets, full))
             await self._minio.call("write a policy", lambda: admin.policy_add(policy, policy=document))
             await self._minio.call("set a policy", lambda: admin.policy_set(policy, **whom))
         else:  # MinIO refuses a policy without statements

@@ -11,11 +11,11 @@ class NoUsers:
     async def ensure_user(self, keys: Keys) -> None:
         raise _refusal(keys.access_key)
 
-    async def grant(self, user: str, buckets: frozenset[str]) -> None:
+    async def grant(self, user: str, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
         if buckets:
             raise _refusal(user)
 
-    async def publish(self, buckets: frozenset[str]) -> None:
+    async def publish(self, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
         if buckets:
             raise _refusal("all users")
 

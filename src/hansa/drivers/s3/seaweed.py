@@ -55,6 +55,7 @@ class EmbeddedStore:
         at = f"[{home.host}]" if ":" in home.host else home.host
         self.address = StoreAddress(f"http://{at}:{ports.s3}", "us-east-1", verify=True)
         self.s3_port = ports.s3
+        self.inner_ports = frozenset(ports.all()) - {ports.s3}  # which know no users
         self.root_keys = secrets.root
         self.filer = Filer(f"{at}:{ports.filer + RPC_OFFSET}", secrets.filer_write)
         self.state = State.STARTING

@@ -65,7 +65,20 @@ async def _told(call: Any, after: int) -> AsyncIterator[StoreNews]:
 
 
 def news_of(notice: Any) -> StoreNews:
-    return StoreNews(notice.ts_ns, _upload_in(notice))
+    return StoreNews(notice.ts_ns, _upload_in(notice), *_change_in(notice))
+
+
+def _change_in(notice: Any) -> tuple[str, int, int]:
+    """Which bucket changed, and how many bytes and names came to it."""
+    change = notice.event_notification
+    folder = change.new_parent_path or notice.directory
+    bucket = f"{folder}/".removeprefix(_BUCKETS).partition("/")[0] if f"{folder}/".startswith(_BUCKETS) else ""
+    if bucket.startswith("."):  # weed's own
+        return "", 0, 0
+    entry = change.new_entry
+    here = change.HasField("new_entry")
+    added = int(here and not change.HasField("old_entry"))
+    return bucket, entry.attributes.file_size if here and not entry.is_directory else 0, added
 
 
 def _upload_in(notice: Any) -> Upload | None:

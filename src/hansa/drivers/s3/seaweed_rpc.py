@@ -50,6 +50,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "IdentityBox": {"identity": (1, "Identity")},
     "IdentityUpdate": {"username": (1, "string"), "identity": (2, "Identity")},
     "UserName": {"username": (1, "string")},
+    "UserNames": {"usernames": (1, "string*")},
     "Policy": {"name": (1, "string"), "content": (2, "string")},
 }  # fmt: skip
 

@@ -5,9 +5,9 @@ effective when it returns, and, because names travel as message fields, nothing 
 command. SeaweedFS keeps identities and policies as files, so their names are derived (`policies.name_of`);
 the access key is the user's own.
 
-Every identity names two policies: its own, and the one of the published buckets. So `grant` writes one
-policy, and `publish` writes one policy however many users there are. A policy that does not exist allows
-nothing."""
+Every identity names three policies: its own, the one of the published buckets, and one that takes the right to add
+anything. So `grant` writes one policy, and `publish` and `close_to_people` write one however many users there are. A
+policy that does not exist allows nothing, and takes nothing."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ _PATIENCE = 10.0
 
 
 class SeaweedUsers:
-    """The `StoreUsers` port for the embedded store."""
+    """The `StoreUsers` and `Closable` ports for the embedded store."""
 
     def __init__(self, filer: Filer, root: Keys) -> None:
         self._filer, self._root = filer, root
@@ -44,47 +44,56 @@ class SeaweedUsers:
         if present is None:
             # What a removal that was cut short left behind must not come back with the name.
             await self._drop_policy(name)
-            await self._call("CreateUser", "IdentityBox", "Empty", identity=wanted)
+            await self.call("CreateUser", "IdentityBox", "Empty", identity=wanted)
         elif present != wanted:
-            await self._call("UpdateUser", "IdentityUpdate", "Empty", username=name, identity=wanted)
+            await self.call("UpdateUser", "IdentityUpdate", "Empty", username=name, identity=wanted)
 
-    async def grant(self, user: str, buckets: frozenset[str]) -> None:
+    async def grant(self, user: str, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
         name = policies.name_of(user)
         if await self._find(name) is None:
             raise NotFound(f"the object store has no user {user!r}", hint="call ensure_user first")
-        await self._put_policy(name, buckets)
+        await self._put_policy(name, buckets, full)
 
-    async def publish(self, buckets: frozenset[str]) -> None:
-        await self._put_policy(policies.PUBLISHED, buckets)
+    async def publish(self, buckets: frozenset[str], full: frozenset[str] = frozenset()) -> None:
+        await self._put_policy(policies.PUBLISHED, buckets, full)
+
+    async def close_to_people(self, closed: bool) -> None:
+        if closed:
+            await self.put_policy(policies.CLOSED, policies.closed())
+        else:
+            await self._drop_policy(policies.CLOSED)
 
     async def remove_user(self, user: str) -> None:
         name = policies.name_of(user)
-        await self._forgiving("DeleteUser", "UserName", username=name)
+        await self.forgiving("DeleteUser", "UserName", username=name)
         await self._drop_policy(name)
 
     async def _find(self, name: str) -> Any | None:
         try:
-            box = await self._call("GetUser", "UserName", "IdentityBox", username=name)
+            box = await self.call("GetUser", "UserName", "IdentityBox", username=name)
         except NotFound:
             return None
         return box.identity
 
-    async def _put_policy(self, name: str, buckets: frozenset[str]) -> None:
+    async def _put_policy(self, name: str, buckets: frozenset[str], full: frozenset[str]) -> None:
         if buckets:
-            await self._call("PutPolicy", "Policy", "Empty", name=name, content=policies.document(buckets))
+            await self.put_policy(name, policies.document(buckets, full))
         else:
             await self._drop_policy(name)
 
-    async def _drop_policy(self, name: str) -> None:
-        await self._forgiving("DeletePolicy", "Policy", name=name)
+    async def put_policy(self, name: str, document: str) -> None:
+        await self.call("PutPolicy", "Policy", "Empty", name=name, content=document)
 
-    async def _forgiving(self, method: str, request: str, **fields: Any) -> None:
+    async def _drop_policy(self, name: str) -> None:
+        await self.forgiving("DeletePolicy", "Policy", name=name)
+
+    async def forgiving(self, method: str, request: str, **fields: Any) -> None:
         try:
-            await self._call(method, request, "Empty", **fields)
+            await self.call(method, request, "Empty", **fields)
         except NotFound:
             return
 
-    async def _call(self, method: str, request: str, answer: str, **fields: Any) -> Any:
+    async def call(self, method: str, request: str, answer: str, **fields: Any) -> Any:
         if self._channel is None:
             self._channel = self._filer.channel()
         ask = unary(self._channel, _SERVICE + method, request, answer)
@@ -96,7 +105,9 @@ class SeaweedUsers:
 
 def _identity(name: str, keys: Keys) -> Any:
     credential = {"access_key": keys.access_key, "secret_key": keys.secret_key, "status": "Active"}
-    return MESSAGES["Identity"](name=name, credentials=[credential], policy_names=[policies.PUBLISHED, name])
+    return MESSAGES["Identity"](
+        name=name, credentials=[credential], policy_names=[policies.PUBLISHED, policies.CLOSED, name]
+    )
 
 
 def _translated(error: grpc.aio.AioRpcError, method: str) -> HansaError:

@@ -222,6 +222,7 @@ _KINDS: dict[int, type[errors.HansaError]] = {
     404: errors.NotFound,
     409: errors.Conflict,
     413: errors.TooLarge,
+    429: errors.Temporary,
     502: errors.Temporary,
     503: errors.Temporary,
     504: errors.Temporary,

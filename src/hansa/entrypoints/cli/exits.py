@@ -31,6 +31,7 @@ _BY_KIND = {
     Kind.NOT_FOUND: Exit.NOT_FOUND,
     Kind.CONFLICT: Exit.CONFLICT,
     Kind.UNAVAILABLE: Exit.UNREACHABLE,
+    Kind.TOO_MANY: Exit.UNREACHABLE,
 }
 
 

@@ -4,6 +4,7 @@ Every command makes a `Screen`. With `--json` stdout holds one JSON document and
 and lines that read well without colour. Bars and spinners appear only on a terminal.
 """
 
+import codecs
 import json
 import os
 import re
@@ -30,6 +31,7 @@ from rich.text import Text
 from hansa.kernel.errors import HansaError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_OF_LOGS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # bars and counters return to their line
 _WIDE = 10_000  # a file or pipe has no edge: never wrap or cut there
 _STYLE = {
     "ready": "green", "succeeded": "green", "running": "cyan", "ok": "green", "created": "green",
@@ -75,6 +77,7 @@ class Screen:
         self.as_json = as_json
         self._out = _console(sys.stdout)
         self._err = _console(sys.stderr)
+        self._shown = codecs.getincrementaldecoder("utf-8")(errors="replace")  # pieces may end within a character
 
     @property
     def live(self) -> Console | None:
@@ -151,7 +154,10 @@ class Screen:
         self._out.print(table)
 
     def raw(self, content: bytes) -> None:
-        """Bytes exactly as they came: logs and results."""
+        """Logs and results: in a pipe or file exactly as they came; on a terminal without what a script, or a cluster
+        that we were told of, could make the terminal do."""
+        if self._out.is_terminal:
+            content = _CONTROL_OF_LOGS.sub("�", self._shown.decode(content)).encode()
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()

@@ -60,6 +60,8 @@ def _beside(member: Mapping[str, Any], found: Mapping[str, Any] | None) -> str:
             words.append("out of sync")
         else:
             words.append("in sync")
+        if found.get("way") == "token":
+            words.append("gets its owner's access token")
         if found.get("trouble"):
             words.append(str(found["trouble"]))
     return f"  ({'; '.join(words)})" if words else ""

@@ -9,14 +9,14 @@ from typing import Any
 import typer
 import yaml
 
-from hansa.kernel import errors
+from hansa.kernel import bounded_yaml, errors
 
 
 def read(file: Path) -> dict[str, Any]:
     """The tree in a file; `-` is stdin. TOML by its name, YAML and JSON otherwise."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-        tree = tomllib.loads(text) if file.suffix == ".toml" else yaml.safe_load(text)
+        tree = tomllib.loads(text) if file.suffix == ".toml" else bounded_yaml.load(text)
     except (OSError, ValueError, yaml.YAMLError) as error:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise errors.Invalid(f"cannot read {file}: {said}") from None

@@ -8,6 +8,7 @@ import ssl
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import structlog
 import uvicorn
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp
 from hansa import bootstrap
 from hansa.entrypoints import hub_loops, loops, telemetry
 from hansa.entrypoints.http import app as application
+from hansa.entrypoints.http.exposed.tunnel import TunnelProtocol
 from hansa.entrypoints.http.protocol import Protocol
 from hansa.kernel.errors import HansaError, Kind
 from hansa.settings import Settings
@@ -29,6 +31,7 @@ _KEEP, _KEEP_MEMBERS = 30, 75  # seconds an idle connection stays; members repor
 def serve(settings: Settings) -> None:
     """Runs until SIGTERM or SIGINT; raises a `HansaError` if it cannot start."""
     telemetry.set_up_logs(settings.log)
+    bootstrap.data_folder.fix_umask()
     files = bootstrap.open_files.allow_most()
     if settings.role != "manager":
         bootstrap.memory.keep_large_apart()
@@ -95,7 +98,7 @@ def _listening(host: str, port: int) -> list[socket.socket]:
 
 def _prepare(data: Path) -> None:
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        bootstrap.data_folder.close(data)
         tempfile.TemporaryFile(dir=data).close()
     except OSError as error:
         raise CannotServe(
@@ -104,17 +107,23 @@ def _prepare(data: Path) -> None:
         ) from None
 
 
-def _server(api: ASGIApp, tls: ssl.SSLContext | None = None, protocol: type[asyncio.Protocol] = Protocol) -> _Server:
+def _server(
+    api: ASGIApp,
+    tls: ssl.SSLContext | None = None,
+    protocol: type[asyncio.Protocol] = Protocol,
+    lifespan: Literal["auto", "off"] = "auto",
+) -> _Server:
     config = uvicorn.Config(
         api,
         log_config=None,
         access_log=False,
         http=protocol,
-        ws="websockets-sansio",
+        ws=TunnelProtocol,
         timeout_graceful_shutdown=_GRACE,
         timeout_keep_alive=_KEEP if tls is None else _KEEP_MEMBERS,
         ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         server_header=False,
+        lifespan=lifespan,
         proxy_headers=False,
     )
     return _Server(config)
@@ -129,6 +138,8 @@ async def _serve(settings: Settings, open_files: int) -> None:
         manager = _listening(settings.http.host, settings.http.port) if settings.role != "hub" else []
         people = _listening(settings.hub.host, settings.hub.port) if settings.role != "manager" else []
         members = _listening(settings.hub.members_host, settings.hub.members_port) if people else []
+        pages_port = settings.exposed.port
+        pages = _listening(settings.http.host, pages_port) if manager and pages_port is not None else []
         if people:
             # a manager alone starts without these, and sooner
             from hansa.entrypoints.http.hub import app as hub_application  # noqa: PLC0415
@@ -148,8 +159,12 @@ async def _serve(settings: Settings, open_files: int) -> None:
             await parts.enter_async_context(bootstrap.turn(settings, manager))
             app = await parts.enter_async_context(bootstrap.opened(settings))
             await parts.enter_async_context(loops.running(app))
-            servers.append((_server(application.make(app)), manager))
+            api = application.make(app)
+            servers.append((_server(application.for_all(api)), manager))
             _log.info("manager", cluster=settings.cluster.id, host=settings.http.host, port=_port(manager))
+            if pages:
+                servers.append((_server(application.for_pages(api), lifespan="off"), pages))
+                _log.info("tenants' pages", host=settings.http.host, port=_port(pages))
         await _until_told(servers, endings)
     _log.info("stopped", cluster=settings.cluster.id)
 

@@ -5,19 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from hansa import __version__
 from hansa.bootstrap import App
-from hansa.entrypoints.http import document, problems
+from hansa.entrypoints.http import api_page, document, figures, problems
 from hansa.entrypoints.http.door import Door
-from hansa.entrypoints.http.exposed_transport import ExposedPools
-from hansa.entrypoints.http.openapi import answers
+from hansa.entrypoints.http.exposed import routes as exposed
+from hansa.entrypoints.http.exposed.limits import Limits
+from hansa.entrypoints.http.exposed.origins import Origins, PagesOnly
+from hansa.entrypoints.http.exposed.transport import ExposedPools
+from hansa.entrypoints.http.in_flight import InFlight
 from hansa.entrypoints.http.oscar import (
     buckets,
-    exposed,
     federation,
     jobs,
     logs,
@@ -28,7 +29,7 @@ from hansa.entrypoints.http.oscar import (
     volumes,
 )
 from hansa.entrypoints.http.render import ServiceViews
-from hansa.entrypoints.http.v1 import delegations, membership, node, tokens
+from hansa.entrypoints.http.v1 import delegations, membership, node, replicas, tokens
 from hansa.kernel.errors import HansaError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ _ROUTERS = (
     quotas,
     metrics,
     tokens,
+    replicas,
     membership,
 )
 
@@ -85,24 +87,36 @@ def make(app: App) -> FastAPI:
         description=_ABOUT,
         lifespan=life,
         redirect_slashes=False,
-        docs_url="/docs",
+        docs_url=None,  # it would load scripts from elsewhere; `api_page` is ours
         redoc_url=None,
         openapi_url="/openapi.json",
     )
     api.state.hansa = app
-    api.state.views = ServiceViews(app.room.records, app.deployment_of, app.volumes.standing_of)
+    api.state.views = ServiceViews(app.room.records, app.deployment_of, app.volumes.standing_of, app.why_uploads_wait)
     api.state.exposed_pools = pools
+    api.state.exposed_limits = Limits()
+    api.state.origins = Origins(app.settings.exposed)
     for module in _ROUTERS:
         api.include_router(module.router)
     api.router.routes.extend(exposed.ROUTES)
 
-    @api.get("/metrics", tags=["system"], response_class=Response, responses=answers(200, body="text"))
-    async def telemetry() -> Response:
-        """What Prometheus collects."""
-        return Response(generate_latest(app.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
-
+    figures.add_to(api, app.telemetry.registry, app.sign_in, app.settings.http.metrics_token.get_secret_value())
+    api_page.add_to(api)
     api.add_exception_handler(HansaError, problems.as_answer)
     api.add_exception_handler(HTTPException, problems.as_http_answer)
     api.add_exception_handler(RequestValidationError, problems.as_validation_answer)
-    api.add_middleware(Door, registry=app.telemetry.registry)
+    http = app.settings.http
+    bodies = InFlight(http.bodies_limit, http.body_limit)
+    api.add_middleware(Door, registry=app.telemetry.registry, bodies=bodies, own_url=app.settings.cluster.public_url)
     return api
+
+
+def for_all(api: FastAPI) -> ASGIApp:
+    """What the manager's own port answers: everything; at a host name for tenants' pages only those."""
+    origins: Origins = api.state.origins
+    return PagesOnly(api, origins, always=False) if origins.settings.url else api
+
+
+def for_pages(api: FastAPI) -> ASGIApp:
+    """What a port for tenants' pages answers."""
+    return PagesOnly(api, api.state.origins, always=True)

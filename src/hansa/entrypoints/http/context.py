@@ -3,11 +3,15 @@
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
 from hansa.bootstrap import App
+from hansa.entrypoints.http.clients import address_of
 from hansa.entrypoints.http.render import ServiceViews
 from hansa.identity import Caller
 from hansa.kernel.errors import Unauthenticated
+
+_LONGEST_SECRET = 256
 
 # All of them `async`: FastAPI sends plain functions to a thread, which costs more than most routes do.
 
@@ -16,7 +20,7 @@ async def app_of(request: Request) -> App:
     return cast(App, request.app.state.hansa)
 
 
-def authorization_of(request: Request) -> str:
+def authorization_of(request: HTTPConnection) -> str:
     """The one Authorization header: with two, a proxy may have looked at the other one."""
     given = request.headers.getlist("authorization")
     if len(given) > 1:
@@ -24,10 +28,18 @@ def authorization_of(request: Request) -> str:
     return given[0] if given else ""
 
 
+def secret_of(request: HTTPConnection, scheme: str) -> str:
+    """What managers show each other instead of a person's credentials."""
+    shown, _, secret = authorization_of(request).partition(" ")
+    if shown.lower() != scheme or not secret or len(secret) > _LONGEST_SECRET:
+        raise Unauthenticated(f"this route asks for Authorization: {scheme} …", hint="only managers use it")
+    return secret
+
+
 async def caller_of(request: Request) -> Caller:
     """The admin (Basic) or a user (OIDC bearer) on `/system` and `/v1` routes; 401 otherwise."""
     app = cast(App, request.app.state.hansa)
-    return await app.sign_in.caller(authorization_of(request))
+    return await app.sign_in.caller(authorization_of(request), address_of(request))
 
 
 async def views_of(request: Request) -> ServiceViews:

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from hansa.entrypoints.http.context import caller_of
 
 ADMIN, USER, SERVICE = "admin", "user", "service-token"
-PERMIT, GROUP_KEY = "permit", "group-key"
+PERMIT, GROUP_KEY, REPLICA_KEY, METRICS = "permit", "group-key", "replica-key", "metrics-token"
 _SCHEMES = {
     ADMIN: {"type": "http", "scheme": "basic", "description": "The cluster's admin."},
     USER: {
@@ -25,7 +25,9 @@ _SCHEMES = {
     },
     SERVICE: {"type": "http", "scheme": "bearer", "description": "A service's own token, 64 hexadecimal characters."},
     PERMIT: {"type": "http", "scheme": "permit", "description": "What a manager got with a job; only managers use it."},
+    METRICS: {"type": "http", "scheme": "bearer", "description": "The operator's `http.metrics_token`."},
     GROUP_KEY: {"type": "http", "scheme": "groupkey", "description": "What the managers of one federation share."},
+    REPLICA_KEY: {"type": "http", "scheme": "replicakey", "description": "What a replica's coordinator alone knows."},
 }
 _METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 

@@ -1,4 +1,5 @@
-"""What happens to every request, whichever route it takes: an id, one log line, a measurement, tidy paths."""
+"""What happens to every request, whichever route it takes: an id, one log line, a measurement, tidy paths, and no
+change on behalf of another site's page."""
 
 import re
 import time
@@ -6,9 +7,15 @@ import uuid
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hansa.entrypoints.http import cross_site, in_flight, problems
+from hansa.entrypoints.http.exposed import paths
+from hansa.entrypoints.http.in_flight import InFlight
+
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")  # what users' scripts print is text, whatever it looks like
 _log = structlog.get_logger("hansa.http")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 
@@ -16,8 +23,10 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 class Door:
     """Plain ASGI: it adds little to a request that does nothing."""
 
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, bodies: InFlight, own_url: str = "") -> None:
         self._app = app
+        self._own_url = own_url
+        self._bodies = bodies
         self._seconds = Histogram(
             "hansa_http_request_seconds",
             "Time to answer",
@@ -33,26 +42,34 @@ class Door:
             return
         started = time.perf_counter()
         path: str = scope["path"]
-        if scope["method"] == "HEAD" and "/exposed" not in path:
+        is_tenants = "/exposed" in path and bool(paths.service_in(path))
+        if scope["method"] == "HEAD" and not is_tenants:
             scope = {**scope, "method": "GET"}  # the server leaves the body out
-        if len(path) > 1 and path.endswith("/") and scope["method"] != "DELETE" and "/exposed" not in path:
+        if len(path) > 1 and path.endswith("/") and scope["method"] != "DELETE" and not is_tenants:
             # Clients call /system/config/ as well as /system/config. Whoever deletes may have an empty name instead:
             # /system/logs/x/ must not delete all jobs of x.
             scope["path"] = path[:-1]
         request_id = _given_id(scope) or uuid.uuid4().hex[:16]
         structlog.contextvars.bind_contextvars(request_id=request_id)
+        claim = in_flight.make_claim(scope, self._bodies)
         status = 500
 
         async def noting(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode()), _NO_SNIFFING]
             await send(message)
 
         try:
+            if scope["method"] not in cross_site.SAFE and not is_tenants:
+                cross_site.check(path, scope["headers"], self._own_url)
             await self._app(scope, receive, noting)
+        except cross_site.CrossSite as error:
+            answer = await problems.as_answer(Request(scope), error)
+            await answer(scope, receive, noting)
         finally:
+            claim.close()
             self._note(scope, status, time.perf_counter() - started)
             structlog.contextvars.clear_contextvars()
 

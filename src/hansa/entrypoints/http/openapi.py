@@ -21,6 +21,7 @@ _MEANING = {
     404: "There is no such thing, or the caller may not know of it",
     409: "It contradicts what exists",
     413: "The body is too large",
+    429: "Too many wrong passwords came from this address, or you have too much under way at once",
     500: "Something went wrong here",
     502: "A part behind us gave no good answer",
     503: "A part we need is not available now; try again",
@@ -54,9 +55,10 @@ Responses = dict[int | str, dict[str, Any]]
 
 
 def answers(*statuses: int, errors: Refusal = "text", body: Literal["json", "text", "empty"] = "json") -> Responses:
-    """Each status with its meaning; 503 is always possible. `errors` is how refusals look here, `body` what a
-    success carries (201 and 204 carry nothing; use `result` where a success has a shape)."""
-    return {status: _answer(status, errors, body) for status in sorted({*statuses, 503})}
+    """Each status with its meaning; 503 is always possible, 429 where a password is asked for. `errors` is how refusals
+    look here, `body` what a success carries (201 and 204 carry nothing; use `result` where a success has a shape)."""
+    too_many = {429} if 401 in statuses else set()
+    return {status: _answer(status, errors, body) for status in sorted({*statuses, *too_many, 503})}
 
 
 def _answer(status: int, errors: Refusal, body: str) -> dict[str, Any]:

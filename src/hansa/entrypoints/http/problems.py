@@ -19,11 +19,13 @@ STATUS = {
     Kind.TOO_LARGE: 413,
     Kind.BAD_GATEWAY: 502,
     Kind.TOO_SLOW: 408,
+    Kind.TOO_MANY: 429,
     Kind.UNAVAILABLE: 503,
     Kind.INTERNAL: 500,
 }
 _JSON_ERRORS = ("/system/status", "/system/metrics")
 _NATIVE = ("/v1", "/member/v1")
+_LONGEST = 4000  # characters of what was wrong: it may name something that somebody sent
 _log = structlog.get_logger("hansa.http")
 
 
@@ -37,16 +39,17 @@ async def as_answer(request: Request, error: Exception) -> Response:
     if error.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Basic realm="Authorization Required"'
     if status >= 500:
-        _log.warning("refused", code=error.code, error=error.message, path=request.url.path)
+        _log.warning("refused", code=error.code, error=error.message[:_LONGEST], path=request.url.path)
     path = request.url.path
-    text = error.message + (f" ({error.hint})" if error.hint else "")
+    message = error.message[:_LONGEST]
+    text = message + (f" ({error.hint})" if error.hint else "")
     if path.startswith(_NATIVE):
         body = {
             **json.loads(json.dumps(error.facts, default=str)),
             "type": f"/problems/{error.code}",
             "title": (type(error).__doc__ or "").strip().splitlines()[0],
             "status": status,
-            "detail": error.message,
+            "detail": message,
             "hint": error.hint,
         }
         return JSONResponse(body, status, headers, media_type="application/problem+json")

@@ -16,7 +16,16 @@ HEAD_SECONDS = 10.0
 # reads the answer instead of a broken connection.
 LINGER_BYTES = 64 * 2**20
 LINGER_SECONDS = 10.0
+# Of what came in one go: whoever sends thousands of pieces of a byte each, or requests nobody waits for, holds up all
+# others while they are looked at.
+MOST_PIECES = 512
+SMALLEST_PIECES = 64  # bytes on average, if there are as many
+MOST_REQUESTS = 128
 LET_GO = "hansa.let_go"  # in the scope: ends the connection, whatever still waits to be sent
+
+
+class TooTiny(Exception):
+    """The parser stops at it, and the server refuses the rest with 400."""
 
 
 class Protocol(HttpToolsProtocol):
@@ -25,6 +34,7 @@ class Protocol(HttpToolsProtocol):
     _head: int | None = 0  # bytes of the head so far; None while a body is read
     _unread = 0  # bytes of a body that came after its answer
     _deadline: asyncio.TimerHandle | None = None
+    _pieces = _of_pieces = _requests = 0  # in what came in one go
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -37,6 +47,7 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._head is not None:
             self._head += len(data)
+        self._pieces = self._of_pieces = self._requests = 0
         super().data_received(data)
         if self.transport.is_closing() or self.transport.get_protocol() is not self:  # gone, or a WebSocket by now
             return
@@ -53,6 +64,9 @@ class Protocol(HttpToolsProtocol):
         return True
 
     def on_message_begin(self) -> None:
+        self._requests += 1
+        if self._requests > MOST_REQUESTS:
+            raise TooTiny
         super().on_message_begin()
         self.scope[LET_GO] = self.transport.abort  # type: ignore[literal-required]
         self._head = self._head or 0
@@ -65,6 +79,10 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._pieces += 1
+        self._of_pieces += len(body)
+        if self._pieces > MOST_PIECES and self._of_pieces < self._pieces * SMALLEST_PIECES:
+            raise TooTiny
         if self.cycle is not None and self.cycle.response_complete:
             self._unread += len(body)
             if self._unread > LINGER_BYTES:

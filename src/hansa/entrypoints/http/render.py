@@ -8,7 +8,7 @@ import msgspec
 from hansa import services
 from hansa.entrypoints.http.shapes import Credentials
 from hansa.kernel import clock
-from hansa.services import Deployment, Failure, Job, Record, Service, Services
+from hansa.services import Deployment, Failure, Job, JobPage, Record, Service, Services
 from hansa.storage import Standing
 
 _NO_VOLUME = Standing()
@@ -73,6 +73,15 @@ def job(one: Job) -> dict[str, Any]:
     return shown
 
 
+def job_page(listed: JobPage) -> dict[str, Any]:
+    """One page of a service's jobs, and how to ask for the next."""
+    body: dict[str, Any] = {"jobs": {one.name: job(one) for one in listed.jobs}}
+    if listed.next_page:
+        body["next_page"] = listed.next_page
+        body["remaining_jobs"] = listed.remaining
+    return body
+
+
 class ServiceViews:
     """Services as bytes, made once for each record and kind of viewer, and again when its volume changes: a listing of
     a thousand is a join."""
@@ -82,10 +91,12 @@ class ServiceViews:
         records: Services,
         deployment_of: Callable[[Record], Deployment],
         volume_of: Callable[[str, str], Standing],
+        uploads_wait: Callable[[str], str],
     ) -> None:
         self._records = records
         self._deployment_of = deployment_of
         self._volume_of = volume_of
+        self._uploads_wait = uploads_wait
         self._made: dict[tuple[str, bool], tuple[Record, Standing, bytes]] = {}
 
     def of(self, record: Record, *, full: bool, deployment: bool = False) -> bytes:
@@ -100,9 +111,12 @@ class ServiceViews:
             made = (record, volume, msgspec.json.encode(shown))
             self._made[key] = made
             self._forget_missing()
-        if not deployment:
-            return made[2]
-        return made[2][:-1] + b',"deployment":' + msgspec.json.encode(summary(self._deployment_of(record))) + b"}"
+        more = b""
+        if full and (why := self._uploads_wait(service.name)):
+            more += b',"uploads_status":' + msgspec.json.encode({"waiting": True, "reason": why})
+        if deployment:
+            more += b',"deployment":' + msgspec.json.encode(summary(self._deployment_of(record)))
+        return made[2][:-1] + more + b"}" if more else made[2]
 
     def _forget_missing(self) -> None:
         """Drops what was made for services that are gone, now and then."""

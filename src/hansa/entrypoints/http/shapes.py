@@ -182,10 +182,18 @@ class VolumeStatus(Part, frozen=True, kw_only=True):
     error: str | UnsetType = UNSET
 
 
+class UploadsStatus(Part, frozen=True, kw_only=True):
+    """Uploads that are not jobs yet, and why; shown to the owner while there are some."""
+
+    waiting: bool
+    reason: str
+
+
 class ServiceShown(Service, frozen=True, kw_only=True):
     """The definition as it is kept, and what became of it."""
 
     volume_status: VolumeStatus
+    uploads_status: UploadsStatus | UnsetType = UNSET
     deployment: DeploymentSummary | UnsetType = UNSET
 
 
@@ -213,6 +221,7 @@ class MemberShown(Part, frozen=True, kw_only=True):
     last_seen: str | None
     definition: str  # which definition of the coordinator it was made from
     trouble: str  # why it is not in sync
+    way: str  # how it is asked: `key`, by secrets of its own; `token`, as OSCAR, by its owner's access token; or ""
 
 
 class Members(Part, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ Doors decode with `decode` and answer with `JsonAnswer`; both are msgspec undern
 
 import asyncio
 import types
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -13,11 +14,14 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from hansa.kernel import errors
+from hansa.entrypoints.http import in_flight
+from hansa.kernel import bounded_json, errors
 
 T = TypeVar("T")
 _DEEPEST = 64
 _LARGEST = 2**63 - 1
+_LONGEST_COMPLAINT = 500  # characters; a field somebody made up is named in it
+LARGEST_DEFINITION = 4 * 2**20  # bytes; a script of a megabyte fits in, whatever JSON makes of its characters
 _BODY_SECONDS = 300.0  # a megabyte takes this long on the slowest link worth serving
 
 
@@ -46,11 +50,24 @@ class TextAnswer(Response):
     media_type = "text/plain"
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body, or `TooLarge` before more than `limit` bytes were taken in, at once where its length is told."""
+WARNING = "X-Hansa-Warning"
+
+
+def warned(answer: Response, notes: Iterable[str]) -> Response:
+    """What whoever asked should know, although it was done: OSCAR's answers have no place for it."""
+    for note in notes:
+        answer.headers.append(WARNING, note)
+    return answer
+
+
+async def read_body(request: Request, limit: int, sender: str) -> bytes:
+    """The whole body, or `TooLarge` before more than `limit` bytes were taken in, at once where its length is told.
+    `sender` is who is counted for it while the request lasts; of a stranger that is the address."""
     told = request.headers.get("content-length", "")
     if told.isdecimal() and (len(told) > 18 or int(told) > limit):
         raise _too_large(limit)
+    claim = in_flight.claim_of(request.scope)
+    claim.begin(sender, int(told) if told.isdecimal() else 0)
     chunks: list[bytes] = []
     size = 0
     try:
@@ -59,6 +76,7 @@ async def read_body(request: Request, limit: int) -> bytes:
                 size += len(chunk)
                 if size > limit:
                     raise _too_large(limit)
+                claim.more(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
         raise BodyTooSlow(f"the body did not arrive within {_BODY_SECONDS:g} seconds") from None
@@ -69,12 +87,19 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 def _too_large(limit: int) -> errors.TooLarge:
     return errors.TooLarge(
-        f"the body is larger than {limit} bytes", hint="upload large inputs to a bucket, or raise http.body_limit"
+        f"the body is larger than {limit} bytes",
+        hint="upload large inputs and programs to a bucket; of jobs, http.body_limit decides",
     )
 
 
+async def read_document(request: Request, kind: type[T], sender: str, limit: int = LARGEST_DEFINITION) -> T:
+    """What a route of OSCAR's is asked with: read and decoded."""
+    return decode(await read_body(request, limit, sender), kind)
+
+
 def decode(body: bytes, kind: type[T]) -> T:
-    """The body as `kind`; raises `BadBody` naming the field that is wrong."""
+    """The body as `kind`; raises `BadBody` naming the field that is wrong, or `TooLarge` if it has too many."""
+    _check_parts(body, bounded_json.MOST_PARTS)
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -84,14 +109,25 @@ def decode(body: bytes, kind: type[T]) -> T:
     return convert(document, kind)
 
 
-def decode_native(body: bytes, kind: type[T]) -> T:
-    """The body of a native route: exactly as its type says, no other spelling and, for a `Request`, nothing more."""
+def decode_native(body: bytes, kind: type[T], most: int = bounded_json.MOST_PARTS) -> T:
+    """The body of a native route: exactly as its type says, no other spelling and, for a `Request`, nothing more. It
+    may have so many parts."""
+    _check_parts(body, most)
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise BadBody(str(error).replace("`$.", "`").replace("`$`", "the body")) from None
+        raise BadBody(_in_words(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadBody(f"the body is not valid JSON: {error}", hint="send one JSON object") from None
+
+
+def _check_parts(body: bytes, most: int) -> None:
+    """What is shorter cannot have as many."""
+    match bounded_json.too_much(body, most) if len(body) > most else "":
+        case "depth":
+            raise BadBody("the body is nested too deeply", hint=f"at most {_DEEPEST} levels")
+        case "parts":
+            raise errors.TooLarge(f"the body has more than {most} parts", hint="send less at a time")
 
 
 def convert(document: dict[str, Any], kind: type[T]) -> T:
@@ -99,7 +135,12 @@ def convert(document: dict[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert(_fold(document, kind), kind, strict=True)
     except msgspec.ValidationError as error:
-        raise BadBody(str(error).replace("`$.", "`").replace("`$`", "the body")) from None
+        raise BadBody(_in_words(error)) from None
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    """Without what was sent, where it is long."""
+    return str(error).replace("`$.", "`").replace("`$`", "the body")[:_LONGEST_COMPLAINT]
 
 
 def _check_values(value: Any, depth: int) -> None:

@@ -39,7 +39,13 @@ class Beats:
         self._confirmed, self._whole, self._answered = {}, True, 0
 
     def make(
-        self, number: int, incarnation: int, sections: Mapping[str, bytes], reports: Sequence[Report] = ()
+        self,
+        number: int,
+        incarnation: int,
+        sections: Mapping[str, bytes],
+        reports: Sequence[Report] = (),
+        *,
+        run: str = "",
     ) -> Heartbeat:
         news = {name: Raw(body) for name, body in sections.items() if self._whole or self._confirmed.get(name) != body}
         for name in news:
@@ -48,6 +54,7 @@ class Beats:
             incarnation=incarnation,
             number=number,
             answered=self._answered,
+            run=run,
             sections=news,
             reports=tuple(reports),
             whole=self._whole,

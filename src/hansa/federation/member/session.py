@@ -5,6 +5,7 @@ Each is a loop of its own that survives the hub's absence; `beat`, `look`, `tend
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
@@ -63,6 +64,7 @@ class Session:
         self._on_beat = on_beat
         self._beats = Beats()
         self._numbers: Numbers | None = None
+        self._mark = _new_mark()
         self._pace = Pace(_EVERY)
         self._watch_pace = Pace(_EVERY)
         self._renewal = Renewal()
@@ -90,6 +92,7 @@ class Session:
     async def run(self) -> str:
         """Until cancelled, or until this cluster has left; then why it did."""
         self._beats.start_over()
+        self._mark = _new_mark()
         async with asyncio.TaskGroup() as loops:
             others = [
                 loops.create_task(loop(), name=f"membership {name}")
@@ -128,7 +131,7 @@ class Session:
         sections = await self._sections()
         try:
             number = await self._number()
-            beat = self._beats.make(number, self._notebook.now.incarnation, sections, reports)
+            beat = self._beats.make(number, self._notebook.now.incarnation, sections, reports, run=self._mark)
             heard = await self._line.heartbeat(beat)
         except HansaError as error:
             self._on_beat(False)
@@ -137,8 +140,8 @@ class Session:
         self._on_beat(True)
         self._beats.answered(beat, heard)
         await self._answered(heard)
-        if reports and heard.received:
-            await _or(self._reports.forget(heard.received), None)
+        if reports and heard.received:  # of those that were not sent the hub cannot have any
+            await _or(self._reports.forget(min(heard.received, reports[-1].number)), None)
         if len(reports) == _MOST_REPORTS and heard.received >= reports[-1].number:
             self._soon.set()  # there are more
         return heard
@@ -347,6 +350,11 @@ class Session:
 
     async def _note(self, standing: str, reason: str) -> None:
         await self._notebook.change(standing=standing, reason=reason, since=self._clock.now())
+
+
+def _new_mark() -> str:
+    """Of this conversation, kept in memory only: who has a copy of our key does not know it, and the hub notices."""
+    return secrets.token_hex(8)
 
 
 async def _or(answer: Awaitable[T], otherwise: T) -> T:

@@ -31,6 +31,7 @@ def admit(hub: Hub, cluster: str, facts: Facts, token_approves: bool) -> Verdict
         incarnation=0,
         joined=0.0,
         told=facts,
+        endpoint=facts.endpoint,
         overrides=former.record.overrides if former is not None else {},
     )
     present = sum(count for state, count in hub.inventory.by_state().items() if state != "left")

@@ -87,6 +87,8 @@ class Upkeep:
                     done.append(record.service.name)
             except HansaError as error:
                 _log.warning("token not rotated", service=record.service.name, code=error.code, error=error.message)
+            except Exception:  # the others' are exchanged all the same
+                _log.exception("token not rotated", service=record.service.name)
         await self._lineages.forget(self._clock.now() - self._days * standing.DAY, frozenset(used))
         return done
 

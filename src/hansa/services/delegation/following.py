@@ -1,19 +1,25 @@
 """What became of the jobs we gave away? Asked of the members until each has ended, here too.
 
 A member that is silent for too long loses the job: the epoch rises, which fences its run, and the job waits here again.
-A run that has begun to publish its outputs is never replaced, for then two runs could be seen.
+So does one that keeps it for longer than `allowance` allows, whatever it says meanwhile, and does not get it again.
+A run that has begun to publish its outputs is never replaced, for then two runs could be seen: its job fails at last.
 """
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 import structlog
 
 from hansa.kernel import clock
 from hansa.kernel.errors import HansaError
 from hansa.services import replicas
-from hansa.services.delegation.ledger import NOBODY, Delegation
+from hansa.services.delegation import allowance, lending
+from hansa.services.delegation.lanes import Lanes
+from hansa.services.delegation.ledger import NOBODY, OVERDUE, Delegation
 from hansa.services.job import Outcome, Status
 from hansa.services.peers import AwayJob, Credentials, Peer, PeerRefused, PeerUnreachable, UntrustedCluster
 from hansa.services.ports import Waiting
@@ -22,7 +28,7 @@ from hansa.services.room import Room
 _log = structlog.get_logger("hansa.delegation")
 _EVERY, _SOON, _YOUNG = 2.0, 0.25, 10.0
 _AT_ONCE, _NEW = 0.1, 2.0  # most jobs are short
-_MOST_AT_ONCE = 32
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _TELL_FOR = 3600.0  # seconds in which a member that is away may still hear that its job is over; receipts have an end
 
 
@@ -31,6 +37,7 @@ class Follower:
     room: Room
     lost_after: float
     _since: dict[str, float] = field(default_factory=dict)
+    _parting: dict[str, float] = field(default_factory=dict)  # since when its member has left
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
@@ -39,32 +46,29 @@ class Follower:
 
     async def work(self) -> None:
         """Until cancelled."""
-        while True:
-            self._wake.clear()
-            youngest = await self.follow_all()
-            if youngest < _NEW:
-                await asyncio.sleep(_AT_ONCE)
-            elif youngest < _YOUNG:
-                await asyncio.sleep(_SOON)
-            else:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), _EVERY)
+        lanes = Lanes(self._follow_safely)
+        try:
+            while True:
+                self._wake.clear()
+                youngest = await self._fill(lanes)
+                if youngest < _NEW:
+                    await asyncio.sleep(_AT_ONCE)
+                elif youngest < _YOUNG:
+                    await asyncio.sleep(_SOON)
+                else:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._wake.wait(), _EVERY)
+        finally:
+            await lanes.close()
 
-    async def follow_all(self) -> float:
-        """One pass over all jobs that are away; returns how long ago the last one of them left, in seconds."""
-        limit = asyncio.Semaphore(_MOST_AT_ONCE)
-
-        async def one(delegation: Delegation) -> None:
-            async with limit:
-                try:
-                    await self.follow(delegation)
-                except HansaError as error:
-                    _log.warning("not followed", job=delegation.job, error=error.message)
-
+    async def _fill(self, lanes: Lanes) -> float:
+        """Whatever is due gets into the lane of its member; returns how long ago the last job left, in seconds."""
         now = self.room.clock.now()
         active = [one for one in await self.room.delegations.active() if not self._is_being_offered(one)]
         for job in self._since.keys() - {delegation.job for delegation in active}:
             del self._since[job]
+            self._parting.pop(job, None)
+            self.room.complaints.passed(_about(job))
         youngest = float("inf")
         due: list[Delegation] = []
         for delegation in active:
@@ -73,8 +77,18 @@ class Follower:
             # one that runs for long is asked less often, so that many of them cost little
             if age < _YOUNG or now - delegation.heard >= _EVERY:
                 due.append(delegation)
-        await asyncio.gather(*(one(delegation) for delegation in due))
+        lanes.fill(due)
         return youngest
+
+    async def _follow_safely(self, delegation: Delegation) -> None:
+        """Whatever a member says of one job, the others are looked after."""
+        about = _about(delegation.job)
+        try:
+            await self.follow(delegation)
+        except Exception as error:
+            self.room.complaints.tell("not followed", about, error, job=delegation.job, member=delegation.cluster_id)
+        else:
+            self.room.complaints.passed(about)
 
     def _is_being_offered(self, delegation: Delegation) -> bool:
         """The hand-over itself finds out; only one that a crash cut short is ours to look into."""
@@ -82,6 +96,8 @@ class Follower:
 
     async def follow(self, delegation: Delegation) -> None:
         room = self.room
+        if self._left(delegation) and await self._parted(delegation):
+            return
         try:
             peer = room.peers.find(delegation.cluster_id, delegation.endpoint)
         except UntrustedCluster as error:
@@ -99,8 +115,9 @@ class Follower:
             return
         now = room.clock.now()
         if found is None:
-            if await self._ended_at(delegation) is not None:  # it was told, and only we had not written that down yet
-                await room.delegations.finished(delegation.job, delegation.epoch, now)
+            # one that ended was told so, and only we had not written that down yet
+            if delegation.adopted or await self._ended_at(delegation) is not None:
+                await self._finished(delegation)
             else:
                 await self._back(delegation, f"{delegation.cluster_id} does not have the job")
             return
@@ -109,11 +126,77 @@ class Follower:
         if found.status in ("Succeeded", "Failed"):
             await self._ended(delegation, peer, found)
             return
-        await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started)
+        since = now if found.started is None and found.status == "Running" else found.started
+        since = min(since, now) if since is not None else None
+        await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=since)
+        if why := await self._overdue(delegation):
+            await self._too_long(delegation, why)
+
+    def _left(self, delegation: Delegation) -> bool:
+        """Whether its member belongs to the federation no more."""
+        record = self.room.records.get(delegation.of_service)
+        federation = record.service.federation if record is not None else None
+        here = (delegation.cluster_id, delegation.service)
+        members = replicas.oscar_members(federation)
+        return record is not None and all((one.cluster_id, one.service_name) != here for one in members)
+
+    async def _parted(self, delegation: Delegation) -> bool:
+        """Nothing of ours stays there: neither the job nor keys for its data. False while its outputs are on their way,
+        for they may come, if it is soon."""
+        room, now = self.room, self.room.clock.now()
+        why = f"{delegation.cluster_id} is no member any more"
+        if delegation.publisher != NOBODY and not delegation.adopted:
+            if now - self._parting.setdefault(delegation.job, now) < self.lost_after:
+                return False
+            await room.jobs.end(delegation.job, Outcome(False, None, f"{why}, and its outputs did not come"), now)
+        if delegation.publisher != NOBODY or delegation.adopted or await self._ended_at(delegation) is not None:
+            await self._finished(delegation)
+        elif not await self._back(delegation, why):
+            return False  # it got the right to publish in this moment
+        self._parting.pop(delegation.job, None)
+        await self._stop(delegation)
+        return True
+
+    async def _overdue(self, delegation: Delegation) -> str:
+        """Why its member had it for long enough, or "". A member that could not reach us for a while, for we were not
+        there, gets a moment to tell how the job ended, or to ask for the right to publish."""
+        room, now = self.room, self.room.clock.now()
+        if now - self._since.setdefault(delegation.job, now) < self.lost_after:
+            return ""
+        record = room.records.get(delegation.of_service)
+        service = record.service if record is not None else None
+        movable = delegation.fenced and not delegation.adopted and delegation.publisher == NOBODY
+        least = allowance.of(service, room.limits, event=b"", slack=self.lost_after)
+        if not allowance.overdue(delegation, least, now, movable=movable):
+            return ""
+        job = await room.jobs.get(delegation.job)  # only now, for most are never late
+        allowed = allowance.of(service, room.limits, event=job.event if job else None, slack=self.lost_after)
+        return allowance.overdue(delegation, allowed, now, movable=movable)
+
+    async def _too_long(self, delegation: Delegation, why: str) -> None:
+        """Whoever had it has it no more: its keys end, and nothing it says of the job counts. Where another run could
+        be seen beside its own, there is none."""
+        room = self.room
+        if delegation.adopted or await self._ended_at(delegation) is not None:
+            await self._finished(delegation)
+        elif delegation.publisher != NOBODY or not delegation.fenced:
+            doubt = "it may have stored outputs, so nobody else ran it"
+            await room.jobs.end(delegation.job, Outcome(False, None, f"{why}; {doubt}"), room.clock.now())
+            await self._finished(delegation)
+        else:
+            late = [*delegation.overdue, f"{delegation.cluster_id}/{delegation.service}"]
+            if not await self._back(delegation, why, {OVERDUE: late}):
+                return  # it got the right to publish in this moment
+        await self._stop(delegation)
+
+    async def _stop(self, delegation: Delegation) -> None:
+        """As far as its member can be reached, and listens."""
+        with contextlib.suppress(HansaError):
+            await self._tell(delegation, self.room.peers.find(delegation.cluster_id, delegation.endpoint))
 
     async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
         room = self.room
-        has_log = await self._fetch_log(delegation, peer)
+        has_log = delegation.adopted or await self._fetch_log(delegation, peer)
         reason = found.reason or ""
         where = f"ran at {delegation.cluster_id}"
         outcome = Outcome(
@@ -126,8 +209,14 @@ class Follower:
         await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started or now)
         await room.jobs.end(delegation.job, outcome, found.finished or now)
         # our record is closed only when the member has heard: whatever comes in between, it is asked and told again
+        await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
         if has_log and await self._tell(delegation, peer):
             await room.delegations.finished(delegation.job, delegation.epoch, now)
+
+    async def _finished(self, delegation: Delegation) -> None:
+        room = self.room
+        await room.delegations.finished(delegation.job, delegation.epoch, room.clock.now())
+        await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
 
     async def _fetch_log(self, delegation: Delegation, peer: Peer) -> bool:
         """False if trying again may help."""
@@ -136,7 +225,9 @@ class Follower:
                 text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
             else:
                 text = await self._listed_log(peer, delegation)
-            await self.room.logs.keep(delegation.job, text)
+            job = await self.room.jobs.get(delegation.job)
+            if job is not None:
+                await self.room.logs.keep(job.name, text, owner=job.owner)
         except HansaError as error:
             _log.warning("log not fetched", job=delegation.job, error=error.message)
             return not _may_pass(error)
@@ -181,25 +272,37 @@ class Follower:
         ended = await self._ended_at(delegation)
         if ended is not None:
             if now - ended >= _TELL_FOR:
-                await self.room.delegations.finished(delegation.job, delegation.epoch, now)
+                await self._finished(delegation)
             return
         quiet = now - delegation.heard
         if quiet < self.lost_after:
             return
-        if delegation.publisher != NOBODY or not delegation.fenced:
-            return  # its outputs are on their way, or could not be stopped: nobody else may make them
+        if delegation.adopted and quiet >= self.room.limits.keep_receipts:
+            await self._finished(delegation)  # its receipt there has an end, too
+        if delegation.publisher != NOBODY or not delegation.fenced or delegation.adopted:
+            # its outputs are on their way, or could not be stopped: nobody else may make them
+            if overdue := await self._overdue(delegation):
+                await self._too_long(delegation, overdue)
+            return
         await self._back(delegation, f"{delegation.cluster_id} was silent for {quiet:.0f} s: {why}")
 
-    async def _back(self, delegation: Delegation, why: str) -> None:
+    async def _back(self, delegation: Delegation, why: str, more: Mapping[str, Any] = _NOTHING) -> bool:
+        """False if it is not to be had any more."""
         room = self.room
-        said = {**delegation.decision, "taken_back": why}
+        said = {**delegation.decision, "taken_back": why, **more}
         if not await room.delegations.take_back(delegation.job, delegation.epoch, said):
-            return
+            return False
+        await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
         _log.warning("taken back", job=delegation.job, why=why)
         job = await room.jobs.get(delegation.job)
         if job is not None and job.status is Status.PENDING:
             await room.jobs.explain(job.name, why)
             room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+        return True
+
+
+def _about(job: str) -> str:
+    return f"following {job}"
 
 
 def _may_pass(error: HansaError) -> bool:
@@ -226,6 +329,7 @@ async def call_off(room: Room, jobs: list[str]) -> None:
         if found is None or found.phase not in ("offering", "away"):
             continue
         await room.delegations.finished(job, found.epoch, room.clock.now())
+        await lending.end(room, lending.of_epoch(job, found.epoch))
         try:
             await room.peers.find(found.cluster_id, found.endpoint).cancel(job, found.permit)
         except HansaError as error:

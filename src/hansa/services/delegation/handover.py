@@ -5,7 +5,7 @@ member; an answer that got lost is looked into before anybody else is tried; if 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +14,12 @@ import structlog
 from hansa.kernel.errors import HansaError
 from hansa.resources import Needs
 from hansa.services import replicas
-from hansa.services.delegation import policies
-from hansa.services.delegation.ledger import NOBODY, Delegation, Phase, new_permit
+from hansa.services.delegation import lending, policies
+from hansa.services.delegation.ledger import NOBODY, OVERDUE, SERVICE, Delegation, Phase, new_permit
 from hansa.services.delegation.policies import Candidate, Ranking
 from hansa.services.delegation.probing import WaitFor
 from hansa.services.job import Job, Outcome, Status
 from hansa.services.peers import (
-    Credentials,
     Handover,
     Peer,
     PeerHistory,
@@ -39,6 +38,7 @@ _MOST_OFFERS = 32
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0)
 PERMITS = "delegation-permits"
 _UNKNOWN = "unknown"
+_KEPT_TOO_LONG = "it had this job before, and for too long"
 
 
 @dataclass(slots=True)
@@ -137,7 +137,8 @@ class Delegator:
         job = await room.jobs.get(waiting.name)
         if record is None or job is None or job.status is not Status.PENDING or job.phase != "here":
             return False
-        ranking = await self.decide(record, job)
+        before = await room.delegations.get(job.name)
+        ranking = await self.decide(record, job, before.overdue if before else ())
         if not ranking.order:
             reasons = "; ".join(f"{key}: {why}" for key, why in ranking.refused.items())
             await room.jobs.explain(job.name, f"waits for room here; no member can take it ({reasons})")
@@ -145,28 +146,26 @@ class Delegator:
         with room.dispatcher.held_back(job.name) as ours:
             if not ours:
                 return False  # it has just started here
-            return await self._offer_in_order(record, job, ranking)
+            return await self._offer_in_order(record, job, ranking, before)
 
-    async def decide(self, record: Record, job: Job) -> Ranking:
-        """Every member ranked or refused, from what is known now. Only if that leaves nobody are those that have not
-        answered yet waited for."""
+    async def decide(self, record: Record, job: Job, overdue: Collection[str] = ()) -> Ranking:
+        """Every member ranked or refused, from what is known now: those that are `overdue` had the job for too long.
+        Only if that leaves nobody are those that have not answered yet waited for."""
         static = record.service.federation is None or record.service.federation.delegation in ("", "static")
-        ranking, awaited = await self._rank(record.service, job, "nobody" if static else "most")
+        ranking, awaited = await self._rank(record.service, job, overdue, "nobody" if static else "most")
         if awaited and not ranking.order:
-            ranking, _ = await self._rank(record.service, job, "all")
+            ranking, _ = await self._rank(record.service, job, overdue, "all")
         return ranking
 
-    async def _rank(self, service: Service, job: Job, wait_for: WaitFor) -> tuple[Ranking, bool]:
+    async def _rank(
+        self, service: Service, job: Job, overdue: Collection[str], wait_for: WaitFor
+    ) -> tuple[Ranking, bool]:
         """Also tells whether a member is still being asked."""
         federation = service.federation
         assert federation is not None
         policy = federation.delegation or "static"
         targets = replicas.own_targets(service)
-        asked = {
-            member.key: _probe_key(service, member, with_history=policy == "topsis")
-            for member in targets
-            if member.type.lower() == "oscar"
-        }
+        asked = {member.key: _probe_key(service, member) for member in targets if member.type.lower() == "oscar"}
         seen = await self.room.prober.look(
             [
                 (asked[member.key], self._probe(service, member, with_history=policy == "topsis"))
@@ -181,7 +180,7 @@ class Delegator:
                 candidates.append(Candidate(member))
                 continue
             found = seen[asked[member.key]]
-            trouble = self._passed(job, member)
+            trouble = _KEPT_TOO_LONG if member.key in overdue else self._passed(job, member)
             if not trouble and (policy != "static" or found.resting):
                 trouble = found.trouble
             in_flight = self._since(member.key, found.at)
@@ -205,7 +204,7 @@ class Delegator:
     ) -> Callable[[float], Awaitable[tuple[PeerStatus, PeerHistory | None]]]:
         async def ask(timeout: float) -> tuple[PeerStatus, PeerHistory | None]:
             peer = replicas.peer_of(self.room, service, member.cluster_id)
-            known = await self.room.keyring.credentials(service, member.cluster_id)
+            known = await replicas.for_jobs(self.room, service, member, peer)
             status = await replicas.as_somebody(known, lambda c: peer.status(c, timeout))
             history = None
             if with_history:
@@ -220,17 +219,19 @@ class Delegator:
         self._in_flight[key] = recent
         return Needs(sum(needs.cpu for _, needs in recent), sum(needs.memory for _, needs in recent))
 
-    async def _offer_in_order(self, record: Record, job: Job, ranking: Ranking) -> bool:
+    async def _offer_in_order(self, record: Record, job: Job, ranking: Ranking, before: Delegation | None) -> bool:
         room = self.room
-        before = await room.delegations.get(job.name)
         epoch = before.epoch if before else 0
         said: dict[str, Any] = {
+            SERVICE: record.service.name,
             "policy": (record.service.federation.delegation if record.service.federation else "") or "static",
             "scores": {key: dict(parts) for key, parts in ranking.scores.items()},
             "refused": dict(ranking.refused),
             "chosen": "",
         }
-        claimed = False
+        if before is not None and before.overdue:
+            said[OVERDUE] = list(before.overdue)
+        claimed, refused = False, list[int]()
         for member in ranking.order:
             if member.type.lower() == "endpoint":
                 if await self._to_endpoint(job, member, said):
@@ -248,6 +249,7 @@ class Delegator:
             if not await room.delegations.claim(fresh):
                 return claimed
             claimed = True
+            await self._end_keys(job, refused)
             verdict = await self._hand_over(record, job, member, peer, fresh)
             if verdict == _UNKNOWN:
                 return True  # the follower finds out
@@ -259,12 +261,19 @@ class Delegator:
                 _log.info("delegated", job=job.name, member=member.key, policy=said["policy"])
                 return True
             said["refused"][member.key] = verdict
+            refused.append(epoch)
         said["chosen"] = ""
         if claimed and not await room.delegations.take_back(job.name, epoch, said):
             return True  # one whose answer got lost has it after all, and is publishing
+        await self._end_keys(job, refused)
         reasons = "; ".join(f"{key}: {why}" for key, why in said["refused"].items())
         await room.jobs.explain(job.name, f"waits for room here; no member took it ({reasons})")
         return False
+
+    async def _end_keys(self, job: Job, epochs: list[int]) -> None:
+        """Of those who refused: only once they are fenced, for one of them may have the job nevertheless."""
+        while epochs:
+            await lending.end(self.room, lending.of_epoch(job.name, epochs.pop()))
 
     async def _hand_over(self, record: Record, job: Job, member: Member, peer: Peer, fresh: Delegation) -> str:
         """ "" when the member has it for certain, else why not (and then certainly fenced by the next epoch)."""
@@ -281,17 +290,17 @@ class Delegator:
             permit=fresh.permit,
             headers=member.headers or {},
         )
-        known = await room.keyring.credentials(service, member.cluster_id)
-        known.append(Credentials(f"Bearer {service.token}"))  # a worker shares the coordinator's token
-        bearers = [one for one in known if one.authorization.lower().startswith("bearer ")]
         try:
+            known = await replicas.for_jobs(room, service, member, peer)
+            bearers = [one for one in known if replicas.is_bearer(one)]
             await replicas.as_somebody(bearers, lambda c: peer.hand_over(handover, c))
             return ""
         except PeerRefused as error:
             return f"it refused ({error.status}): {error.message}"
+        except (replicas.NotItself, replicas.OscarForbidden) as error:
+            return error.message
         except PeerUnreachable as error:
-            topsis = service.federation is not None and service.federation.delegation == "topsis"
-            room.prober.failed(_probe_key(service, member, with_history=topsis), error.message)
+            room.prober.failed(_probe_key(service, member), error.message)
             if not error.sent:
                 return error.message  # not a byte of it left
             return await self._find_out(peer, fresh, error.message)
@@ -334,10 +343,10 @@ async def _abilities(peer: Peer) -> frozenset[str]:
         return frozenset({PERMITS})  # out of reach: the questions that follow will tell
 
 
-def _probe_key(service: Service, member: Member, *, with_history: bool) -> str:
-    """Figures of a cluster serve all services of one owner, whose credentials ask for them: one owner's revoked token
-    must not count against the cluster for others. Run times are a service's own."""
-    return f"{service.owner} {member.key if with_history else member.cluster_id}"
+def _probe_key(service: Service, member: Member) -> str:
+    """Each service asks for itself, with what it may show there: a replica that is gone or a token that was revoked
+    must not count against the cluster for others."""
+    return f"{service.name} {member.key}"
 
 
 def _delegation(
@@ -354,4 +363,5 @@ def _delegation(
         publisher=NOBODY,
         decision={**said, "refused": dict(said["refused"])},
         heard=now,
+        given=now,
     )

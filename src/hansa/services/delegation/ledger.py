@@ -20,6 +20,7 @@ SUPERSEDED = "superseded by another run"
 CALLED_OFF = "its origin ended it"
 GIVEN_BACK = "given back to its origin: this cluster drains"
 LOST = (SUPERSEDED, CALLED_OFF, GIVEN_BACK)
+ADOPTED, SERVICE, OVERDUE = "adopted", "service", "overdue"  # in a delegation's decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,33 @@ class Delegation:
     publisher: int
     decision: Mapping[str, Any]  # how each member was ranked or refused, and what each said
     heard: float
+    given: float = 0.0  # when it was offered to this member, by our own clock
+    running: float | None = None  # when this member was first heard to run it, by our own clock
 
     @property
     def fenced(self) -> bool:
         """Whether the member asks before it publishes, so that the job may safely be taken from it."""
         return bool(self.decision.get("fenced", True))
 
+    @property
+    def adopted(self) -> bool:
+        """Whether it was submitted to the member: it is none of ours, and is never taken from there."""
+        return bool(self.decision.get(ADOPTED, False))
+
+    @property
+    def of_service(self) -> str:
+        """Our own, whose federation the member belongs to; "" if an older version gave the job away."""
+        return str(self.decision.get(SERVICE, ""))
+
+    @property
+    def overdue(self) -> tuple[str, ...]:
+        """Members that had this job for too long: none of them gets it again."""
+        return tuple(self.decision.get(OVERDUE, ()))
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A job of another cluster that runs here; or, without a permit, one of our own whose data lives elsewhere."""
+    """A job of another cluster that runs here; or one that was submitted here, whose data lives elsewhere."""
 
     job: str
     origin: str
@@ -57,8 +75,8 @@ class Receipt:
 
     @property
     def ours(self) -> bool:
-        """It was submitted here: nobody is asked for anything but its data."""
-        return not self.permit
+        """It was submitted here, and came from nobody."""
+        return not self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +87,6 @@ class Parcel:
     origin: str
     path: tuple[str, ...]
     permit: str = field(repr=False)
-    authorization: str = field(repr=False)
 
 
 class Delegations(Protocol):
@@ -80,6 +97,10 @@ class Delegations(Protocol):
         or if a run is publishing already."""
         ...
 
+    async def adopt(self, fresh: Delegation) -> bool:
+        """A job that a member was given by others. False if one of that name is known."""
+        ...
+
     async def accepted(self, job: str, epoch: int, now: float) -> bool:
         """offering → away."""
         ...
@@ -88,7 +109,10 @@ class Delegations(Protocol):
         """offering or away → here, one epoch on, so the member's run is fenced. False if it has begun to publish."""
         ...
 
-    async def heard(self, job: str, epoch: int, now: float, *, running_since: float | None) -> None: ...
+    async def heard(self, job: str, epoch: int, now: float, *, running_since: float | None) -> None:
+        """The member told of it; `running_since`, in its words, if it runs there."""
+        ...
+
     async def finished(self, job: str, epoch: int, now: float) -> bool:
         """offering or away → done; its permit is void. A job that has not ended by then was called off."""
         ...

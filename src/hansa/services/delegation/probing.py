@@ -20,6 +20,7 @@ _log = structlog.get_logger("hansa.delegation")
 _FAILURES = 3  # in a row open the breaker
 _FIRST_REST, _LONGEST_REST = 10.0, 60.0
 _COMEBACK = 2  # answers in a row close it
+_FORGOTTEN = 600.0  # seconds after it was last of interest
 _STALE = 6  # times the usual life: older figures are no figures
 _LAST = 8  # one in so many, at least one, need not answer before a decision
 _GRACE_SHARE, _GRACE_LEAST, _GRACE_MOST = 0.05, 0.003, 0.25  # how long it waits for these, by how long it has waited
@@ -39,6 +40,7 @@ class _Known:
     open_until: float = 0.0
     opened: int = 0  # how often the breaker opened in a row
     looking: asyncio.Task[None] | None = field(default=None)
+    wanted: float = 0.0  # when it was last of interest
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Prober:
         now = self._clock.now()
         asked = dict(wanted)
         for key, probe in asked.items():
-            known = self._known.setdefault(key, _Known())
+            known = self._of(key)
             if now - known.at < self._ttl or now < known.open_until:
                 continue
             if known.looking is None or known.looking.done():
@@ -101,7 +103,17 @@ class Prober:
 
     def failed(self, key: str, why: str) -> None:
         """Somebody else could not reach it either: a hand-over, say."""
-        self._note_failure(self._known.setdefault(key, _Known()), why)
+        self._note_failure(self._of(key), why)
+
+    def _of(self, key: str) -> _Known:
+        now = self._clock.now()
+        if key not in self._known:
+            for old, known in list(self._known.items()):
+                if now - known.wanted > _FORGOTTEN and (known.looking is None or known.looking.done()):
+                    del self._known[old]
+        known = self._known.setdefault(key, _Known())
+        known.wanted = now
+        return known
 
     async def close(self) -> None:
         tasks = [one.looking for one in self._known.values() if one.looking is not None and not one.looking.done()]

@@ -11,8 +11,9 @@ import structlog
 
 from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
+from hansa.resources import Needs
 from hansa.services import duty, replicas, validation
-from hansa.services.delegation import data_stores
+from hansa.services.delegation import data_stores, lending
 from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, GIVEN_BACK, LOST, Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, PeerRefused, PeerUnreachable
@@ -48,35 +49,57 @@ class NoSuchDelegation(errors.NotFound):
     code = "delegation.not-found"
 
 
-async def receive(room: Room, caller: Caller, record: Record, parcel: Parcel, hop_limit: int) -> Receipt:
+def check_giver(caller: Caller, parcel: Parcel | None) -> None:
+    """Jobs are handed over by managers that have a token for it; that of another member's manager is good for nothing
+    else, and in its own name only."""
+    if parcel is not None and caller.kind != "service":
+        raise errors.Forbidden(
+            "only a manager that has a token of the service hands jobs over", hint="leave X-Hansa-Permit out"
+        )
+    if caller.giver and (parcel is None or parcel.origin != caller.giver.rpartition("/")[0]):
+        raise errors.Forbidden(f"with this token {caller.giver} hands over jobs of its own, and nothing else")
+
+
+async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Receipt:
     """The receipt to accept the job with; refuses what could not be run or delivered."""
     service = record.service
     if room.cluster_id in parcel.path:
         raise Looping(f"job {parcel.job} has been at {room.cluster_id} before")
-    if len(parcel.path) > hop_limit:
+    if len(parcel.path) > room.limits.hop_limit:
         raise Looping(f"job {parcel.job} passed {len(parcel.path)} clusters already")
     before = await room.jobs.get(parcel.job)
     if before is not None:
-        _require_same(room, caller, service, before)
+        await _require_same(room, service, parcel, before)
     duty.require_open(room, before)
-    never = room.dispatcher.never_fits(*validation.needs(service))
+    never = _never(room, service)
     if never and not any(member.cluster_id not in parcel.path for member in replicas.own_targets(service)):
         raise NeverFits(f"{room.cluster_id} can never run it: {never}")
     named = service.clusters.get(parcel.origin)
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
-    store = await data_stores.of_parcel(room, service, parcel)
+    store = await data_stores.of_parcel(room, service, parcel, body)
     return Receipt(
         parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
     )
 
 
-def _require_same(room: Room, caller: Caller, service: Service, job: Job) -> None:
-    """A new permit replaces the one we know, so only whose job it is may bring it; in a mesh it may come other ways."""
-    theirs = caller.kind == "user" and job.owner != caller.uid
+def _never(room: Room, service: Service) -> str:
+    """Neither what the cluster has nor what the owner of the replica may have is enough."""
+    cpu, memory = validation.needs(service)
+    needs = Needs(cpu, memory, owner=service.owner)
+    return room.dispatcher.never_fits(needs) or room.dispatcher.beyond_quota(needs)
+
+
+async def _require_same(room: Room, service: Service, parcel: Parcel, job: Job) -> None:
+    """A new permit replaces the one we know, so only who gave us the job may bring it. In a mesh one that was taken
+    back may come another way: whoever brings it then learns nothing of the run before."""
     receipt = room.receipts.get(job.name)
-    never_came = (receipt is None or receipt.ours) and job.reason not in LOST  # which take its receipt along
-    if job.service != service.name or theirs or never_came:
+    lost = job.reason in LOST  # which take its receipt along
+    never_came = (receipt is None or receipt.ours) and not lost
+    of_another = receipt is not None and receipt.origin != parcel.origin
+    if job.service != service.name or never_came or (of_another and not lost):
         raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
+    if lost and (receipt is None or of_another):
+        await room.logs.remove(job.name)
 
 
 def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
@@ -85,7 +108,8 @@ def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
     receipt = room.receipts.get(job.name)
     record = room.records.get(job.service)
     may_go_on = record is not None and bool(replicas.own_targets(record.service))
-    if (receipt is None or receipt.ours) and not may_go_on:
+    asks = receipt is not None and bool(receipt.permit)
+    if not asks and not may_go_on:
         return None
 
     async def ask() -> bool:
@@ -94,7 +118,7 @@ def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
             job.name, known.epoch if known is not None else AT_HOME
         ):
             return False
-        return await _ask_origin(room, receipt) if receipt is not None and not receipt.ours else True
+        return await _ask_origin(room, receipt) if receipt is not None and asks else True
 
     return ask
 
@@ -119,10 +143,13 @@ async def _ask_origin(room: Room, receipt: Receipt) -> bool:
             tries += 1
 
 
-async def take_up_again(room: Room, job: Job) -> bool:
-    """A run that only lost its right starts anew when its origin gives us the job once more."""
-    if not await room.jobs.again(job.name, LOST):
+async def take_up_again(room: Room, job: Job, body: bytes | None = None, *, anew: bool = False) -> bool:
+    """A run that only lost its right starts anew when its origin gives us the job, with its body, once more. So does
+    one whose script told no end: it failed by what was taken from it, such as its keys, before it was given `anew`."""
+    over = (*LOST, job.reason) if anew and job.exit_code is None else LOST
+    if not await room.jobs.again(job.name, over, body):
         return False
+    room.backlog.add(job.name, job.owner, len(job.event if body is None else body))
     await room.job_host.discard(job.name)
     room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
     return True
@@ -134,26 +161,32 @@ async def take_up_again(room: Room, job: Job) -> bool:
 def _receipt(room: Room, job: str, permit: str) -> Receipt:
     names.job(job)
     receipt = room.receipts.get(job)
-    if receipt is None or receipt.ours or not same_secret(permit, receipt.permit):
+    if receipt is None or not receipt.permit or not same_secret(permit, receipt.permit):
         raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
     return receipt
 
 
-async def _delegation(room: Room, job: str, permit: str) -> Delegation:
+async def _delegation(room: Room, job: str, permit: str) -> tuple[Delegation, Job | None]:
+    """With the job, unless it is none of ours; one that has ended is over for its runner, too."""
     names.job(job)
     found = await room.delegations.get(job)
-    if found is None or not found.permit or not same_secret(permit, found.permit):
+    known = await room.jobs.get(job)
+    over = known is not None and known.ended
+    if found is None or over or not found.permit or not same_secret(permit, found.permit):
         raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
-    return found
+    return found, known
 
 
 async def state(room: Room, job: str, permit: str) -> AwayJob:
     """At the target: how the job is."""
+    if job in room.borrowed and same_secret(permit, room.borrowed[job]):
+        return AwayJob(status="Running")
     _receipt(room, job, permit)
     found = await room.jobs.get(job)
     if found is None or found.reason == GIVEN_BACK:
         raise NoSuchDelegation(f"job {job} is not here")
-    if await take_up_again(room, found):  # it ended just when it was given to us once more
+    # it ended just when it was given to us once more; not one that is being given back in this moment
+    if found.reason in LOST and await take_up_again(room, found):
         return AwayJob(status="Pending")
     return AwayJob(
         status=found.status.value,
@@ -179,25 +212,27 @@ async def cancel(room: Room, job: str, permit: str) -> None:
 
 async def publish(room: Room, job: str, permit: str) -> bool:
     """At the origin: may this run show its outputs? A job that we ourselves got from elsewhere is asked for there."""
-    found = await _delegation(room, job, permit)
+    found, _ = await _delegation(room, job, permit)
     if not await room.delegations.may_publish(job, found.epoch):
         return False
     receipt = room.receipts.get(job)
-    return await _ask_origin(room, receipt) if receipt is not None and not receipt.ours else True
+    return await _ask_origin(room, receipt) if receipt is not None and receipt.permit else True
 
 
 async def storage(room: Room, job: str, permit: str) -> dict[str, str]:
-    """At the origin: the store of this job's data, with the keys of the user it belongs to."""
+    """At the origin: the store of this job's data, with keys for what this job may touch."""
     spilled = room.spilled.get(job)
     if spilled is not None and same_secret(permit, spilled.permit):
-        service, owner = spilled.service, spilled.owner
+        name, service, event, submitter = lending.of_run(job), spilled.service, spilled.event, spilled.owner
     else:
-        await _delegation(room, job, permit)
+        given, found = await _delegation(room, job, permit)
         receipt = room.receipts.get(job)
         if receipt is not None and receipt.store:
             return dict(receipt.store)
-        found = await room.jobs.get(job)
         if found is None:
             raise NoSuchDelegation(f"job {job} is gone")
-        service, owner = found.service, found.owner
-    return room.store.address.with_keys(await room.store_keys(service, owner))
+        name, service, event, submitter = lending.of_epoch(job, given.epoch), found.service, found.event, found.owner
+    record = room.records.get(service)
+    if record is None:
+        raise NoSuchDelegation(f"the service of job {job} is gone")
+    return await lending.lend(room, name, record, job, event, submitter)

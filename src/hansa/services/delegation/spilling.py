@@ -10,10 +10,11 @@ import structlog
 
 from hansa.kernel.errors import HansaError
 from hansa.services import replicas
+from hansa.services.delegation import lending
 from hansa.services.delegation.handover import Delegator
 from hansa.services.delegation.ledger import new_permit
 from hansa.services.job import Job, Status
-from hansa.services.peers import Credentials, Handover
+from hansa.services.peers import Handover
 from hansa.services.ports import Record, Reply, RunOrder
 from hansa.services.service import Member, Service
 
@@ -27,6 +28,7 @@ class Spilled:
 
     service: str
     owner: str
+    event: bytes
     permit: str = field(repr=False)
 
 
@@ -40,7 +42,7 @@ async def spill(delegator: Delegator, record: Record, order: RunOrder, owner: st
     job = Job(order.name, service.name, owner, Status.PENDING, room.clock.now(), order.cpu, order.memory, order.event)
     ranking = await delegator.decide(record, job)
     permit = new_permit()
-    room.spilled[order.name] = Spilled(service.name, owner, permit)
+    room.spilled[order.name] = Spilled(service.name, owner, order.event, permit)
     try:
         for member in ranking.order:
             if member.type.lower() != "oscar":
@@ -51,6 +53,7 @@ async def spill(delegator: Delegator, record: Record, order: RunOrder, owner: st
                 _log.info("run not spilled", member=member.key, error=error.message)
     finally:
         room.spilled.pop(order.name, None)
+        await lending.end(room, lending.of_run(order.name))
     return None
 
 
@@ -66,9 +69,7 @@ async def _ask(delegator: Delegator, service: Service, member: Member, order: Ru
         permit=permit,
         headers=member.headers or {},
     )
-    known = await room.keyring.credentials(service, member.cluster_id)
-    known.append(Credentials(f"Bearer {service.token}"))  # a worker shares the coordinator's token
-    bearers = [one for one in known if one.authorization.lower().startswith("bearer ")]
     peer = replicas.peer_of(room, service, member.cluster_id)
+    bearers = [one for one in await replicas.for_jobs(room, service, member, peer) if replicas.is_bearer(one)]
     body, ended_well = await replicas.as_somebody(bearers, lambda c: peer.run(run, c, order.seconds))
     return Reply(body, 0 if ended_well else None, "" if ended_well else f"the script failed at {member.cluster_id}")

@@ -1,12 +1,15 @@
 """The federated part of a create, in the order the user sees it: may I, then everywhere, else nowhere."""
 
+import contextlib
 import secrets as randomness
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hansa.kernel.errors import HansaError
 from hansa.services.errors import BadService
+from hansa.services.peers import PeerRefused, PeerUnreachable, UntrustedCluster
 from hansa.services.ports import Record
-from hansa.services.replicas import expansion, topology
+from hansa.services.replicas import expansion, showing, topology
 from hansa.services.replicas.expansion import FederationFailed
 from hansa.services.room import Room
 from hansa.services.secret_parts import GROUP_KEY, REFRESH_TOKEN
@@ -16,16 +19,22 @@ _TOKEN = f"environment.secrets.{REFRESH_TOKEN}"
 _KEY = f"environment.secrets.{GROUP_KEY}"
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    secrets: dict[str, str]  # with those the federation needs
+    absent: frozenset[str]  # members that were seen to have no service of their worker's name
+    notes: tuple[str, ...] = ()  # for the owner
+
+
 def expands(service: Service) -> bool:
     """Whether this very service has replicas to make: a worker never expands again."""
     return not service.is_worker and bool(topology.oscar_members(service.federation))
 
 
 async def prepare(
-    room: Room, service: Service, secrets: Mapping[str, str], authorization: str, *, probe: bool = True
-) -> tuple[dict[str, str], frozenset[str]]:
-    """Checks all that can be checked before anything is changed; returns the secrets the federation needs, and the
-    members that were seen to have no service of their worker's name."""
+    room: Room, service: Service, secrets: Mapping[str, str], authorization: str, *, before: Service | None = None
+) -> Prepared:
+    """Checks all that can be checked before anything is changed; `before` is the definition that this one replaces."""
     topology.check(service)
     if not secrets.get(_TOKEN):
         lacking = [
@@ -40,15 +49,33 @@ async def prepare(
             )
     for member in topology.oscar_members(service.federation):
         expansion.peer_of(room, service, member.cluster_id)  # refuses clusters nobody told us to trust
-    absent = await expansion.probe(room, service, secrets, authorization) if probe else frozenset()
-    return with_group_key(service, secrets), absent
+    notes = await risks(room, service, secrets)
+    absent = await expansion.probe(room, service, secrets, authorization) if before is None else frozenset()
+    return Prepared(with_group_key(service, secrets, before), absent, notes)
 
 
-def with_group_key(service: Service, secrets: Mapping[str, str]) -> dict[str, str]:
-    """The managers of one federation know each other by a key their jobs never see."""
+async def risks(room: Room, service: Service, secrets: Mapping[str, str]) -> tuple[str, ...]:
+    """What the owner should know of what members are given; refuses what the operator does not allow. A member that is
+    away, or not trusted, tells nothing now, and is judged before it is given anything."""
+    federation = service.federation
+    given = federation is not None and federation.topology == "mesh" and bool(secrets.get(_TOKEN))
+    notes: list[str] = []
+    for member in topology.oscar_members(federation):
+        with contextlib.suppress(PeerUnreachable, PeerRefused, UntrustedCluster):
+            peer = expansion.peer_of(room, service, member.cluster_id)
+            notes.append(await showing.risk_of_refresh_token(room, peer) if given else "")
+            await showing.has_keys(room, peer)
+    return tuple(note for note in notes if note)
+
+
+def with_group_key(service: Service, secrets: Mapping[str, str], before: Service | None = None) -> dict[str, str]:
+    """The managers of one federation know each other by a key their jobs never see. Who leaves knows the old one."""
     if not expands(service):
         return dict(secrets)
-    return {**secrets, _KEY: secrets.get(_KEY) or randomness.token_hex(32)}
+    known = {one.key for one in topology.oscar_members(before.federation)} if before is not None else set()
+    left = known - {one.key for one in topology.oscar_members(service.federation)}
+    key = "" if left else secrets.get(_KEY, "")
+    return {**secrets, _KEY: key or randomness.token_hex(32)}
 
 
 async def deploy(room: Room, record: Record, authorization: str, absent: frozenset[str] = frozenset()) -> str:

@@ -14,14 +14,14 @@ what it has to show from then on. Not noticed is a new value of a secret, for th
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
 from hansa.kernel.errors import HansaError
-from hansa.services.peers import Peer, PeerUnreachable
+from hansa.services.peers import Credentials, Peer, PeerRefused, PeerUnreachable
 from hansa.services.ports import Record
-from hansa.services.replicas import creating, expansion, likeness, spreading, topology
+from hansa.services.replicas import creating, expansion, likeness, showing, spreading, topology
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import Member, Service
@@ -29,6 +29,7 @@ from hansa.services.sightings import Shown
 
 _log = structlog.get_logger("hansa.replicas")
 _AT_ONCE = 8
+NO_KEY = "it has no worker that takes our key: it is gone, or was taken over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class MemberState:
     last_seen: float | None
     definition: str  # the fingerprint of what it runs; "" if it has no worker of ours
     trouble: str = ""
+    way: Literal["key", "token", ""] = ""  # how it is asked: by keys of its own, or as OSCAR, by its owner's token
 
 
 async def look(room: Room, record: Record, caller_authorization: str = "") -> list[MemberState]:
@@ -49,8 +51,15 @@ async def look(room: Room, record: Record, caller_authorization: str = "") -> li
     members = topology.oscar_members(service.federation)
     wanted: dict[str, Worker] = {}
     if not service.is_worker:  # a mesh worker is not the coordinator: it can only say whether the others answer
-        mark = expansion.fingerprint(service, secrets)
-        made = topology.expand(service, secrets, operation="", fingerprint=mark, own_endpoint=room.own_endpoint)
+        mark = expansion.fingerprint(service, secrets, room.member_keys)
+        made = topology.expand(
+            service,
+            secrets,
+            keys=room.member_keys,
+            operation="",
+            fingerprint=mark,
+            own_endpoint=room.own_endpoint,
+        )
         wanted = {worker.member.key: worker for worker in made}
     asked = (_look_at(room, service, member, wanted.get(member.key), caller_authorization) for member in members)
     return list(await asyncio.gather(*asked))
@@ -60,25 +69,49 @@ async def _look_at(
     room: Room, service: Service, member: Member, wanted: Worker | None, caller_authorization: str
 ) -> MemberState:
     def not_seen(why: str, *, reachable: bool = False) -> MemberState:
-        return MemberState(member.key, reachable, False, room.sightings.last(service.name, member.key), "", why)
+        last = room.sightings.last(service.name, member.key)
+        return MemberState(member.key, reachable, False, last, "", why, _way(known))
 
+    known: list[Credentials] = []
     try:
         peer = expansion.peer_of(room, service, member.cluster_id)
-        known = await room.keyring.credentials(service, member.cluster_id, caller=caller_authorization)
+        if wanted is None:
+            return await _look_from_beside(room, service, member, peer)
+        known = await showing.only_key(room, service, member, peer)
+        if not known:
+            known = await room.keyring.credentials(service, member.cluster_id, caller=caller_authorization)
         found = await expansion.as_somebody(known, lambda c: peer.read(member.service_name, c))
         now = room.clock.now()
         room.sightings.note(service.name, member.key, now)
         if found is None:
-            return MemberState(member.key, True, False, now, "", "it has no worker")
-        trouble = await _trouble(room, service, wanted, peer, found) if wanted is not None else ""
+            return MemberState(member.key, True, False, now, "", "it has no worker", _way(known))
+        trouble = await _trouble(room, service, wanted, peer, found)
     except PeerUnreachable as error:
         return not_seen(error.message)
+    except PeerRefused as error:
+        refused = known and known[0].replica and error.status in (401, 403)
+        return not_seen(NO_KEY if refused else error.message, reachable=True)
     except HansaError as error:
         return not_seen(error.message, reachable=True)
     except Exception as error:  # what is wrong with one must not hide how the others are
         _log.exception("member not looked at", service=service.name, member=member.key)
         return not_seen(f"it could not be asked: {type(error).__name__}")
-    return MemberState(member.key, True, not trouble, now, _mark_of(found), trouble)
+    return MemberState(member.key, True, not trouble, now, _mark_of(found), trouble, _way(known))
+
+
+async def _look_from_beside(room: Room, service: Service, member: Member, peer: Peer) -> MemberState:
+    """As another worker sees a member: whether it answers."""
+    known = await showing.for_jobs(room, service, member, peer)
+    await expansion.as_somebody(known, lambda c: peer.status(c, room.limits.call_timeout))
+    now = room.clock.now()
+    room.sightings.note(service.name, member.key, now)
+    return MemberState(member.key, True, True, now, "", way=_way(known))
+
+
+def _way(known: list[Credentials]) -> Literal["key", "token", ""]:
+    if not known:
+        return ""
+    return "key" if known[0].replica else "token"
 
 
 def _mark_of(found: dict[str, Any]) -> str:
@@ -113,20 +146,45 @@ async def repair(room: Room) -> int:
         {(one.service.name, member.key) for one in records for member in topology.oscar_members(one.service.federation)}
     )
     ours = [one for one in records if one.phase == "ready" and _may_be_repaired(one.service)]
-    return sum(await asyncio.gather(*(_repair_one(room, record, turns) for record in ours)))
+    return sum(await asyncio.gather(*(_repair_safely(room, record, turns) for record in ours)))
+
+
+async def _repair_safely(room: Room, record: Record, turns: asyncio.Semaphore) -> int:
+    """What goes wrong with one service, in whatever way, is no reason to leave the others undone."""
+    name = record.service.name
+    try:
+        repaired = await _repair_one(room, record, turns)
+    except Exception as error:
+        room.complaints.tell("not repaired", f"repair of {name}", error, service=name)
+        return 0
+    room.complaints.passed(f"repair of {name}")
+    return repaired
 
 
 async def _repair_one(room: Room, record: Record, turns: asyncio.Semaphore) -> int:
     async with turns:
-        behind = {one.key: one.trouble for one in await look(room, record) if one.reachable and not one.in_sync}
+        behind = await _behind(room, record)
         if not behind:
             return 0
-        failures = await spreading.spread(room, record, "", frozenset(behind))
+
+        async def still(current: Record) -> frozenset[str]:
+            """A change that was under way may have told them meanwhile."""
+            nonlocal behind
+            behind = {key: why for key, why in (await _behind(room, current)).items() if key in behind}
+            return frozenset(behind)
+
+        failures = await spreading.spread(room, record, "", still)
         for failure in failures:
             _log.warning("not repaired", service=record.service.name, member=failure.member, why=failure.reason)
         for key in behind.keys() - {failure.member for failure in failures}:
             _log.info("repaired", service=record.service.name, member=key, why=behind[key])
         return len(behind) - len(failures)
+
+
+async def _behind(room: Room, record: Record) -> dict[str, str]:
+    """The members that have to be brought up to date, and why."""
+    seen = [one for one in await look(room, record) if one.reachable and not one.in_sync]
+    return {one.key: one.trouble for one in seen if room.limits.restore_replicas or one.trouble != NO_KEY}
 
 
 def _may_be_repaired(service: Service) -> bool:

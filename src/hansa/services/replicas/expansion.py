@@ -20,7 +20,8 @@ from hansa.services.former_secrets import OPERATION
 from hansa.services.operation import OPEN, Operation, State, Touched, new_id
 from hansa.services.peers import Credentials, Peer, PeerRefused
 from hansa.services.ports import Record
-from hansa.services.replicas import topology
+from hansa.services.replicas import same_people, showing, topology
+from hansa.services.replicas.keys import MemberKeys
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SERVICE, Member, Service
@@ -50,11 +51,11 @@ class Failure:
     reason: str
 
 
-def fingerprint(service: Service, secrets: Mapping[str, str]) -> str:
+def fingerprint(service: Service, secrets: Mapping[str, str], keys: MemberKeys) -> str:
     """Changes whenever a worker would have to change, for a new secret too. It is shown to whoever sees the service;
     the token in it, which they do not see, keeps them from trying out secrets."""
     bare = msgspec.structs.replace(service, labels={}, owner="", namespace="", vo="")
-    parts = msgspec.json.encode((bare, sorted(secrets.items())))
+    parts = msgspec.json.encode((bare, sorted(secrets.items()), keys.mark(service)))
     return hashlib.sha256(parts).hexdigest()[:16]
 
 
@@ -62,7 +63,11 @@ async def begin(room: Room, record: Record, caller_authorization: str) -> Operat
     """The durable record of what is about to happen; nothing was touched yet."""
     service = record.service
     now = room.clock.now()
-    kept = await room.keyring.keep(service.name, caller_authorization)
+    members = topology.oscar_members(service.federation)
+    kept = {
+        **await room.keyring.keep(service.name, caller_authorization),
+        **showing.keys_to_keep(room, service, (member.key for member in members)),
+    }
     operation = Operation(new_id(), "create", service.name, service.owner, "applying", (), kept, now, now)
     await room.operations.add(operation)
     return operation
@@ -104,8 +109,10 @@ async def apply(
     workers = topology.expand(
         service,
         secrets,
+        keys=room.member_keys,
+        keyless=await showing.keyless(room, service),
         operation=operation.id,
-        fingerprint=fingerprint(service, secrets),
+        fingerprint=fingerprint(service, secrets, room.member_keys),
         own_endpoint=room.own_endpoint,
     )
     planning = _Planning(room, operation)
@@ -152,6 +159,8 @@ async def _deploy(
 ) -> None:
     member, definition = worker.member, worker.definition
     peer = peer_of(room, origin, member.cluster_id)
+    await same_people.require(room, peer, definition)
+    await showing.check(room, definition, peer)
     known = await room.keyring.credentials(origin, member.cluster_id, caller=caller_authorization)
 
     async def put(credentials: Credentials) -> None:
@@ -225,10 +234,17 @@ async def _undo_one(room: Room, operation: Operation, touched: Touched) -> Touch
         return touched
     try:
         peer = room.peers.find(touched.cluster_id, touched.endpoint)
-        known = await room.keyring.from_kept(operation.kept, touched.cluster_id)
+        by_key = await showing.kept_key(room, operation.kept, touched, peer)
+        by_token = await room.keyring.from_kept(operation.kept, touched.cluster_id)
+        known = [*by_key, *(by_token if showing.may_show_token(room, by_key) else ())]
         await as_somebody(known, lambda credentials: _put_back(room, peer, operation, touched, credentials))
     except HansaError as error:
         return replace(touched, error=error.message)
+    except Exception as error:  # one that answers as nobody thought of is tried again, later and later, like any other
+        why = _unforeseen(error)
+        if touched.error != why:
+            _log.exception("not taken back yet", operation=operation.id, member=touched.key)
+        return replace(touched, error=why)
     return replace(touched, undone=True, error="")
 
 
@@ -253,14 +269,18 @@ async def recover(room: Room, before: float) -> int:
     """Takes back what a crash cut short and removes workers that were out of reach; returns how many operations are
     still open. `before` is when this manager started: an older operation that is still being applied has nobody who
     works on it."""
+    operations = await room.operations.open()
     outcomes = await asyncio.gather(
-        *(_recover_one(room, operation, before) for operation in await room.operations.open()), return_exceptions=True
+        *(_recover_one(room, operation, before) for operation in operations), return_exceptions=True
     )
-    for outcome in outcomes:
-        if isinstance(outcome, HansaError):
-            _log.warning("not taken back yet", error=outcome.message)
+    for operation, outcome in zip(operations, outcomes, strict=True):
+        about = f"operation {operation.id}"
+        if isinstance(outcome, Exception):
+            room.complaints.tell("not taken back yet", about, outcome, operation=operation.id)
         elif isinstance(outcome, BaseException):
             raise outcome
+        else:
+            room.complaints.passed(about)
     return sum(outcome is not True for outcome in outcomes)
 
 
@@ -320,12 +340,19 @@ async def as_somebody(known: list[Credentials], call: Callable[[Credentials], Aw
 async def each(
     items: list[T] | tuple[T, ...], call: Callable[[T], Awaitable[object]], name: Callable[[T], str]
 ) -> list[Failure]:
-    """All at once; one that fails says why and harms no other."""
+    """All at once; one that fails, in whatever way, says why and harms no other."""
     outcomes = await asyncio.gather(*(call(item) for item in items), return_exceptions=True)
     failures: list[Failure] = []
     for item, outcome in zip(items, outcomes, strict=True):
         if isinstance(outcome, HansaError):
             failures.append(Failure(name(item), outcome.message))
+        elif isinstance(outcome, Exception):
+            _log.error("member failed", member=name(item), exc_info=outcome)
+            failures.append(Failure(name(item), _unforeseen(outcome)))
         elif isinstance(outcome, BaseException):
             raise outcome
     return failures
+
+
+def _unforeseen(error: Exception) -> str:
+    return f"its answer could not be dealt with: {type(error).__name__}"

@@ -16,7 +16,7 @@ from hansa.kernel import quantities
 from hansa.services import validation
 from hansa.services.former_secrets import OPERATION
 from hansa.services.replicas.topology import DEFINITION
-from hansa.services.secret_parts import GROUP_KEY, PROVIDER_SECRETS
+from hansa.services.secret_parts import OURS, PROVIDER_SECRETS
 from hansa.services.service import Service
 
 _THEIR_OWN = frozenset({"owner", "namespace", "labels", "vo", "bucket_list"})
@@ -67,7 +67,7 @@ def _amount(value: Any) -> Any:
 
 
 def _environment(value: Mapping[str, Any]) -> Any:
-    return {**value, "secrets": sorted(_as_map(value.get("secrets")).keys() - {GROUP_KEY})}
+    return {**value, "secrets": sorted(_as_map(value.get("secrets")).keys() - OURS)}
 
 
 def _providers(value: Mapping[str, Any]) -> Any:

@@ -4,7 +4,7 @@ Unlike a create nothing is taken back: a member that cannot be reached is report
 up to date by the next pass of `drift`. Healthy members are never harmed by a sick one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from hansa.kernel.errors import HansaError
 from hansa.services.operation import Operation, Touched, new_id
 from hansa.services.peers import Credentials, Peer, UntrustedCluster
 from hansa.services.ports import Record
-from hansa.services.replicas import expansion, likeness, topology
+from hansa.services.replicas import expansion, likeness, same_people, showing, topology
 from hansa.services.replicas.expansion import Failure
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
@@ -25,10 +25,14 @@ _log = structlog.get_logger("hansa.replicas")
 
 
 async def spread(
-    room: Room, record: Record, caller_authorization: str, only: frozenset[str] | None = None
+    room: Room,
+    record: Record,
+    caller_authorization: str,
+    to: Callable[[Record], Awaitable[frozenset[str]]] | None = None,
 ) -> list[Failure]:
-    """The coordinator's definition at all its members (or those named); returns who could not be reached and why. What
-    is brought is the definition of the moment: one that came later may have been brought before."""
+    """The coordinator's definition at all its members, or at those that `to` names when it is our turn; returns who
+    could not be reached and why. What is brought is the definition of the moment: one that came later may have been
+    brought before."""
     async with at_members(room, record.service.name):
         current = room.records.get(record.service.name)
         if current is None or current.phase != "ready" or current.created != record.created:
@@ -36,11 +40,14 @@ async def spread(
         service, secrets = current.service, room.records.secrets(current.service.name)
         if service.is_worker or not topology.oscar_members(service.federation):
             return []
+        only = await to(current) if to is not None else None
         workers = topology.expand(
             service,
             secrets,
+            keys=room.member_keys,
+            keyless=await showing.keyless(room, service),
             operation=f"v{current.version}",
-            fingerprint=expansion.fingerprint(service, secrets),
+            fingerprint=expansion.fingerprint(service, secrets, room.member_keys),
             own_endpoint=room.own_endpoint,
         )
         chosen = [worker for worker in workers if only is None or worker.member.key in only]
@@ -60,7 +67,9 @@ def at_members(room: Room, service: str) -> AbstractAsyncContextManager[None]:
 async def _put(room: Room, origin: Service, worker: Worker, caller_authorization: str) -> None:
     member = worker.member
     peer = expansion.peer_of(room, origin, member.cluster_id)
-    known = await room.keyring.credentials(origin, member.cluster_id, caller=caller_authorization)
+    await same_people.require(room, peer, worker.definition)
+    await showing.check(room, worker.definition, peer)
+    known = await showing.for_the_replica(room, origin, member, peer, caller_authorization)
 
     async def put(credentials: Credentials) -> None:
         present = await peer.read(member.service_name, credentials)
@@ -116,7 +125,10 @@ async def plan_removal(room: Room, record: Record, members: Iterable[Member], ca
     if not plan:
         return Removal(None, tuple(strangers))
     now = room.clock.now()
-    kept = await room.keyring.keep(service.name, caller_authorization)
+    kept = {
+        **await room.keyring.keep(service.name, caller_authorization),
+        **showing.keys_to_keep(room, service, (one.key for one in plan)),
+    }
     operation = Operation(new_id(), "remove", service.name, service.owner, "undoing", tuple(plan), kept, now, now)
     await room.operations.add(operation)
     return Removal(operation, tuple(strangers))

@@ -4,14 +4,23 @@ The coordinator keeps all members. A star's workers have none. A mesh's workers 
 worker lists its own children, found by `parent`. Workers are marked by annotations, so nothing expands twice.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from hansa.services.errors import BadService
 from hansa.services.former_secrets import OPERATION
-from hansa.services.secret_parts import GROUP_KEY, REFRESH_TOKEN, providers_with_keys
+from hansa.services.replicas.keys import MemberKeys
+from hansa.services.secret_parts import (
+    GIVER_TOKENS,
+    GROUP_KEY,
+    MEMBER_TOKENS,
+    REFRESH_TOKEN,
+    REPLICA_KEY,
+    providers_with_keys,
+)
 from hansa.services.service import (
     FEDERATION_WORKER,
     ORIGIN_CLUSTER,
@@ -89,23 +98,43 @@ def own_targets(service: Service) -> tuple[Member, ...]:
 
 
 def expand(
-    service: Service, secrets: Mapping[str, str], *, operation: str, fingerprint: str, own_endpoint: str
+    service: Service,
+    secrets: Mapping[str, str],
+    *,
+    keys: MemberKeys,
+    keyless: Collection[str] = (),
+    operation: str,
+    fingerprint: str,
+    own_endpoint: str,
 ) -> list[Worker]:
-    """A worker for every oscar member. `service` is the kept definition, `secrets` its secrets by dotted path."""
+    """A worker for every oscar member. `service` is the kept definition, `secrets` its secrets by dotted path; who is
+    `keyless` takes no keys of its own, and has to be shown a person's token."""
     check(service)
     return [
-        Worker(member, _worker(service, secrets, member, operation, fingerprint, own_endpoint))
+        Worker(member, _worker(service, secrets, keys, keyless, member, operation, fingerprint, own_endpoint))
         for member in oscar_members(service.federation)
     ]
 
 
+def key_of(service: Service) -> str:
+    """How a coordinator is named as a member of its own mesh."""
+    return _itself(service).key
+
+
 def _worker(
-    origin: Service, secrets: Mapping[str, str], member: Member, operation: str, fingerprint: str, own_endpoint: str
+    origin: Service,
+    secrets: Mapping[str, str],
+    keys: MemberKeys,
+    keyless: Collection[str],
+    member: Member,
+    operation: str,
+    fingerprint: str,
+    own_endpoint: str,
 ) -> Service:
     federation = origin.federation
     assert federation is not None
     members = _members_of(origin, federation, member)
-    shared = federation.topology == "mesh" or bool(members)
+    shared = any(one.key in keyless for one in members)
     clusters = {
         ident: msgspec.structs.replace(cluster, auth_user="", auth_password="")
         for ident, cluster in origin.clusters.items()
@@ -126,8 +155,14 @@ def _worker(
             DEFINITION: fingerprint,
         },
         environment=Environment(
-            variables=origin.environment.variables, secrets=_secrets(secrets, with_token=shared, mesh=federation)
+            variables=origin.environment.variables,
+            secrets={
+                **_secrets(secrets, with_token=shared, mesh=federation),
+                REPLICA_KEY: keys.key(origin, member.key),
+                **_tokens(origin, keys, federation, member, members),
+            },
         ),
+        token=keys.token(origin, member.key),
         storage_providers=providers_with_keys(origin, secrets),
         input=tuple(_bare(io, origin.name) for io in origin.input),
         bucket_list=(),
@@ -141,11 +176,27 @@ def _worker(
 
 def _members_of(origin: Service, federation: Federation, member: Member) -> tuple[Member, ...]:
     if federation.topology == "mesh":
-        first = Member(type="oscar", cluster_id=origin.cluster_id, service_name=origin.name)
-        return (first, *(other for other in federation.members if other.key != member.key))
+        return (_itself(origin), *(other for other in federation.members if other.key != member.key))
     if federation.topology == "tree":
         return tuple(msgspec.structs.replace(child, parent=msgspec.UNSET) for child in children(federation, member))
     return ()
+
+
+def _itself(origin: Service) -> Member:
+    return Member(type="oscar", cluster_id=origin.cluster_id, service_name=origin.name)
+
+
+def _tokens(
+    origin: Service, keys: MemberKeys, federation: Federation, member: Member, targets: tuple[Member, ...]
+) -> dict[str, str]:
+    """A worker that gives jobs to others, or gets some from others than its coordinator, needs tokens for that; each is
+    good between these two alone."""
+    to = {one.key: keys.token(origin, one.key, member.key) for one in targets if one.type.lower() == "oscar"}
+    others = [one for one in oscar_members(federation) if one.key != member.key]
+    givers = [one for one in others if any(target.key == member.key for target in _members_of(origin, federation, one))]
+    of = {one.key: keys.token(origin, member.key, one.key) for one in givers}
+    named = {MEMBER_TOKENS: to, GIVER_TOKENS: of}  # also if there are none: what is not sent stays as it was
+    return {name: json.dumps(tokens, sort_keys=True) for name, tokens in named.items()}
 
 
 def _secrets(secrets: Mapping[str, str], *, with_token: bool, mesh: Federation) -> dict[str, str]:

@@ -11,7 +11,7 @@ from hansa.federation import NOW, ClusterRecord, Fence, News, Note, Sighting
 from hansa.messages.clusters import Facts
 from hansa.messages.inventory import Change
 from hansa.store.database import Database
-from hansa.store.hub import changing, forgetting
+from hansa.store.hub import changing, forgetting, tables
 from hansa.store.hub.tables import (
     authorities,
     changes,
@@ -24,19 +24,24 @@ from hansa.store.hub.tables import (
     turns,
     versions,
 )
+from hansa.store.upsert import upsert
 
 _FACTS = msgspec.json.Decoder(Facts)
 _TURNS_FOR = 86_400.0
 _MOST_NEWS = 2000  # changes told at once; who was away for longer asks for the list
-_PLAIN = ("id", "kind", "state", "since", "reason", "incarnation", "joined", "cordoned", "wanted", "certificate_until")
+_PLAIN = (
+    *("id", "kind", "state", "since", "reason", "incarnation", "joined", "cordoned", "wanted", "certificate_until"),
+    *("endpoint", "verify", "refused", "version", "desired"),
+)
 
 # A sighting of a cluster that was removed, or of a former life, must not bring rows back.
 _SIGHTED = sa.text("""
-    insert into hub_sightings (cluster, version, incarnation, seen, number, received, writer)
-    select id, :version, incarnation, :seen, :number, :received, :writer from hub_clusters
+    insert into hub_sightings (cluster, version, incarnation, seen, number, run, received, writer)
+    select id, :version, incarnation, :seen, :number, :run, :received, :writer from hub_clusters
     where id = :cluster and incarnation = :incarnation
     on conflict (cluster) do update set version = excluded.version, incarnation = excluded.incarnation,
-        seen = excluded.seen, number = excluded.number, received = excluded.received, writer = excluded.writer
+        seen = excluded.seen, number = excluded.number, run = excluded.run, received = excluded.received,
+        writer = excluded.writer
     where hub_sightings.incarnation < excluded.incarnation or hub_sightings.seen <= excluded.seen""")
 _SECTION = sa.text("""
     insert into hub_sections (cluster, name, version, number, body, writer)
@@ -96,18 +101,28 @@ class ClusterStore:
         rows = connection.execute(seen if bodies else seen.where(sightings.c.writer != self._writer))
         return [
             Sighting(
-                row.cluster, row.incarnation, row.seen, row.number, bodies.get(row.cluster, {}), received=row.received
+                row.cluster,
+                row.incarnation,
+                row.seen,
+                row.number,
+                bodies.get(row.cluster, {}),
+                received=row.received,
+                run=row.run,
             )
             for row in rows
             if row.writer != self._writer or row.cluster in bodies
         ]
 
-    async def put(self, record: ClusterRecord, *notes: Note, fence: Fence | None = None) -> ClusterRecord | None:
+    async def put(
+        self, record: ClusterRecord, *notes: Note, fence: Fence | None = None, credentials: bytes = b""
+    ) -> ClusterRecord | None:
         def write(connection: sa.Connection) -> ClusterRecord | None:
             version = changing.next_version(connection, fence)
             written = _write(connection, record, version)
             if written is not None:
                 changing.tell(connection, version, *notes)
+                if credentials:
+                    upsert(connection, tables.credentials, {"cluster": record.id, "sealed": credentials})
             return written
 
         return await self._database.write(write)
@@ -159,7 +174,8 @@ class ClusterStore:
                     "incarnation": one.incarnation,
                     "seen": one.seen,
                     "number": one.number,
-                    "received": one.reports[-1][0] if one.reports else one.received,
+                    "run": one.run,
+                    "received": max(one.received, *(number for number, _ in one.reports), 0),
                     "writer": self._writer,
                 }
                 for one in heard
@@ -222,7 +238,7 @@ def _write(connection: sa.Connection, record: ClusterRecord, version: int) -> Cl
 
 def _row(record: ClusterRecord) -> dict[str, Any]:
     return {
-        **{name: getattr(record, name) for name in (*_PLAIN, "version", "desired")},
+        **{name: getattr(record, name) for name in _PLAIN},
         "told": msgspec.json.encode(record.told).decode(),
         "overrides": msgspec.json.encode(record.overrides).decode(),
         "serials": msgspec.json.encode(record.serials).decode(),
@@ -231,7 +247,7 @@ def _row(record: ClusterRecord) -> dict[str, Any]:
 
 def _record(row: Any) -> ClusterRecord:
     return ClusterRecord(
-        **{name: row[name] for name in (*_PLAIN, "version", "desired")},
+        **{name: row[name] for name in _PLAIN},
         told=_FACTS.decode(row["told"]),
         overrides=_overrides(row["overrides"]),
         serials=tuple(msgspec.json.decode(row["serials"])),
@@ -255,13 +271,16 @@ def _each(connection: sa.Connection, statement: sa.TextClause, rows: Sequence[di
 
 
 def _new_reports(connection: sa.Connection, one: Sighting) -> list[Note]:
-    """Those not written down yet: an answer that got lost brings them a second time."""
+    """Those not written down yet: an answer that got lost brings them a second time. They are known by what they say:
+    with a stolen key somebody could use up the numbers."""
     lives = sa.and_(clusters.c.id == one.cluster, clusters.c.incarnation == one.incarnation)
     if connection.execute(sa.select(clusters.c.id).where(lives)).first() is None:
         return []
-    mine = sa.and_(sightings.c.cluster == one.cluster, sightings.c.incarnation == one.incarnation)
-    received = connection.execute(sa.select(sightings.c.received).where(mine)).scalar() or 0
-    return [note for number, note in one.reports if number > received]
+    notes = {note for _, note in one.reports}
+    same = sa.and_(changes.c.cluster == one.cluster, changes.c.at.in_({note.at for note in notes}))
+    said = sa.select(changes.c.cluster, changes.c.kind, changes.c.detail, changes.c.at).where(same)
+    known = {Note(*row) for row in connection.execute(said)}
+    return [note for note in dict.fromkeys(note for _, note in one.reports) if note not in known]
 
 
 def _change(row: Any) -> Change:

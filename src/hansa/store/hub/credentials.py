@@ -1,11 +1,10 @@
-"""What the hub shows to clusters it asks itself, kept sealed."""
+"""What the hub shows to clusters it asks itself, kept sealed. `ClusterStore.put` writes it along with its cluster."""
 
 import sqlalchemy as sa
 
 from hansa.identity import Vault
 from hansa.store.database import Database
 from hansa.store.hub.tables import credentials
-from hansa.store.upsert import upsert
 
 
 class CredentialStore:
@@ -13,9 +12,8 @@ class CredentialStore:
         self._database = database
         self._vault = vault
 
-    async def remember(self, cluster: str, values: dict[str, str]) -> None:
-        row = {"cluster": cluster, "sealed": self._vault.seal(values, purpose=f"cluster {cluster}")}
-        await self._database.write(lambda connection: upsert(connection, credentials, row))
+    def sealed(self, cluster: str, values: dict[str, str]) -> bytes:
+        return self._vault.seal(values, purpose=f"cluster {cluster}")
 
     async def get(self, cluster: str) -> dict[str, str] | None:
         query = sa.select(credentials.c.sealed).where(credentials.c.cluster == cluster)

@@ -30,6 +30,9 @@ clusters = sa.Table(
     sa.Column("wanted", sa.String(16), nullable=False),  # member | drain | leave
     sa.Column("serials", sa.Text, nullable=False),  # JSON list
     sa.Column("certificate_until", sa.Float),
+    sa.Column("endpoint", sa.Text, nullable=False),  # where others reach it, as somebody approved it
+    sa.Column("verify", sa.Boolean, nullable=False),
+    sa.Column("refused", sa.Text, nullable=False),  # the endpoint it asked for in vain
     sa.Column("desired", sa.BigInteger, nullable=False),
     sa.Index(None, "version"),
 )
@@ -58,7 +61,8 @@ sightings = sa.Table(
     sa.Column("version", sa.BigInteger, nullable=False),
     sa.Column("incarnation", sa.BigInteger, nullable=False),
     sa.Column("seen", sa.Float, nullable=False),
-    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("number", sa.BigInteger, nullable=False),  # the cluster's own
+    sa.Column("run", sa.String(64), nullable=False),  # of the program that sent it
     sa.Column("received", sa.BigInteger, nullable=False),
     sa.Column("writer", sa.String(63), nullable=False),  # the hub process: what it wrote itself it knows
     sa.Index(None, "version"),
@@ -70,7 +74,7 @@ sections = sa.Table(
     sa.Column("cluster", sa.String(63), primary_key=True),
     sa.Column("name", sa.String(63), primary_key=True),
     sa.Column("version", sa.BigInteger, nullable=False),
-    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("number", sa.BigInteger, nullable=False),  # in the order in which hubs heard them
     sa.Column("body", sa.LargeBinary, nullable=False),  # JSON
     sa.Column("writer", sa.String(63), nullable=False),  # the hub process: what it wrote itself it knows
     sa.Index(None, "version"),
@@ -104,6 +108,7 @@ tokens = sa.Table(
     sa.Column("used", sa.Float),
     sa.Column("used_key", sa.String(64), nullable=False),  # digest of the key that was signed
     sa.Column("life", sa.BigInteger, nullable=False),  # the incarnation of the cluster that began with it
+    sa.Column("endpoint", sa.Text, nullable=False),  # where it will be; "" is where it says
 )
 
 authorities = sa.Table(

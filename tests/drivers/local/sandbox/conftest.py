@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from hansa.drivers.local.launcher import processes
-from hansa.drivers.local.sandbox import Bind, Ceiling, Exit, Launch, Process, Sandbox
+from hansa.drivers.local.sandbox import Bind, Ceiling, Exit, Launch, Process, Sandbox, Watched
 
 ORDINARY_USER = 3_999_999
 CEILINGS = {
@@ -67,6 +67,8 @@ class Bench:
         network: str = "none",
         group: int | None = None,
         hold: bool = False,
+        largest_file: int = 0,
+        watched: tuple[Watched, ...] = (),
     ) -> Process:
         number = next(self._numbers)
         return await self.sandbox.start(
@@ -83,6 +85,8 @@ class Bench:
                 binds=binds,
                 group=group,
                 hold=hold,
+                largest_file=largest_file,
+                watched=watched,
             )
         )
 

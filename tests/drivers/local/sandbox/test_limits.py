@@ -25,6 +25,44 @@ async def test_memory(bench: Bench) -> None:
         assert exit.reason == "oom"
 
 
+TOGETHER = """
+import ctypes, mmap, os, sys, time
+def hold():
+    if sys.argv[1] == "hidden": ctypes.CDLL(None).prctl(4, 0)  # nobody may look at its pages
+    kept = bytearray(os.urandom(1)) * (40 << 20); time.sleep(6); print("HELD", len(kept), flush=True); os._exit(0)
+if sys.argv[1] == "files":
+    for name in ("/tmp/a", "/dev/shm/b"):
+        with open(name, "wb") as file: file.write(b"x" * (60 << 20))
+elif sys.argv[1] == "memfd":
+    for number in range(6): os.write(os.memfd_create("m"), b"x" * (40 << 20))
+elif sys.argv[1] == "shared":
+    kept = mmap.mmap(-1, 120 << 20); kept[:] = b"x" * (120 << 20)
+else:
+    for number in range(6): os.fork() or hold()
+time.sleep(6); print("HELD", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "hidden", "files", "memfd", "shared"])
+async def test_memory_of_all_processes_together(bench: Bench, how: str) -> None:
+    if bench.sandbox.level.filesystem != "bwrap" and how == "files":
+        pytest.skip("its scratch files are on disk")
+    text, exit = await bench.run("/usr/bin/python3", "-c", TOGETHER, how, memory=100 << 20, seconds=15)
+    assert exit.reason == "oom", (exit, text)
+    if bench.sandbox.level.limits == "rlimits":  # cgroups may end one of them only, and hold the others
+        assert "HELD" not in text
+
+
+async def test_pages_in_common_count_once(bench: Bench) -> None:
+    script = (
+        "import os, time\nkept = bytearray(os.urandom(1)) * (60 << 20)\n"
+        "pids = [os.fork() or (time.sleep(1), os._exit(0)) for _ in range(6)]\n"
+        "for pid in pids: os.waitpid(pid, 0)\nprint('shared', len(kept))"
+    )
+    text, exit = await bench.run("/usr/bin/python3", "-c", script, memory=100 << 20)
+    assert (text.split(), exit.reason, exit.code) == (["shared", str(60 << 20)], "exit", 0)
+
+
 async def test_processor_share(bench: Bench) -> None:
     if bench.sandbox.level.limits == "rlimits":
         pytest.skip("rlimits know no share of a processor")

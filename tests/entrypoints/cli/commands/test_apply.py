@@ -92,3 +92,15 @@ def test_files_that_cannot_be_read(hansa: Hansa, fdl: str, tmp_path: Path) -> No
     assert "script.sh" in ran.err
     (tmp_path / "folder" / "script.sh").write_bytes(b"\x7fELF\xff\xfe")
     assert "not UTF-8" in hansa("apply", "-f", fdl).err
+
+
+def test_a_file_that_grows_without_end_is_refused(admin: SmallServer, hansa: Hansa, tmp_path: Path) -> None:
+    laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+    )
+    service = "functions: {oscar: [{c: {name: a, image: b, script: 'x\n', kserve: *a11}}]}"
+    (tmp_path / "bomb.yaml").write_text(laughs + service)
+    ran = hansa("apply", "-f", str(tmp_path / "bomb.yaml"))
+    assert ran.code != 0
+    assert "with its aliases (*) written out" in ran.err
+    assert admin.seen == []

@@ -132,6 +132,38 @@ def test_update_says_only_what_was_given(hub: SmallServer, hansa: Hansa) -> None
         assert hansa("cluster", "update", "lubeck", *wrong).code == 2
 
 
+def test_addresses_are_shown_and_decided_about(hub: SmallServer, hansa: Hansa) -> None:
+    here = {**LUBECK, "facts": {**LUBECK["facts"], "endpoint": "https://lubeck.example"}}
+    asking = {**here, "asks_for": "https://new.example"}
+    hub.on("GET /v1/clusters/lubeck/status", status(asking, {}))
+    shown = [line.rsplit(None, 1) for line in hansa("cluster", "show", "lubeck").out.splitlines()]
+    assert ["endpoint", "https://lubeck.example"] in shown
+    assert ["asks for", "https://new.example"] in shown
+    hub.on("GET /v1/clusters/lubeck", asking)
+    moved = {**here, "facts": {**here["facts"], "endpoint": "https://new.example"}}
+    hub.on("POST /v1/clusters/lubeck/address/approve", moved).on("POST /v1/clusters/lubeck/address/refuse", here)
+    ran = hansa("cluster", "address", "approve", "lubeck")
+    assert (ran.code, "at https://new.example instead of https://lubeck.example?" in ran.err) == (2, True)
+    ran = hansa("cluster", "address", "approve", "lubeck", "--yes")
+    assert (ran.code, ran.out) == (0, "others reach lubeck at https://new.example\n")
+    ran = hansa("cluster", "address", "refuse", "lubeck", "https://new.example")  # who names it need not be asked
+    assert (ran.code, ran.out) == (0, "others reach lubeck at https://lubeck.example\n")
+    assert [one.json() for one in hub.calls("POST")] == [{"endpoint": "https://new.example"}] * 2
+    hub.on("GET /v1/clusters/visby", {**here, "id": "visby"})
+    ran = hansa("cluster", "address", "approve", "visby", "--yes")
+    assert (ran.code, "asks for no other address" in ran.err) == (5, True)
+
+
+def test_an_admin_says_where_a_cluster_is(hub: SmallServer, hansa: Hansa) -> None:
+    there = {**LUBECK, "facts": {**LUBECK["facts"], "endpoint": "https://new.example", "verify": False}}
+    hub.on("PUT /v1/clusters/lubeck/address", there)
+    ran = hansa("cluster", "address", "set", "lubeck", "https://new.example/", "--insecure")
+    assert ran.out == "others reach lubeck at https://new.example, without checking its certificate\n"
+    assert hub.calls("PUT")[0].json() == {"endpoint": "https://new.example", "verify": False}
+    hub.on("GET /v1/clusters/lubeck/status", status(there, {}))
+    assert "https://new.example, its certificate not checked" in hansa("cluster", "show", "lubeck").out
+
+
 def test_add_oscar(hub: SmallServer, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.on("POST /v1/clusters", {**LUBECK, "kind": "oscar"}, status=201)
     monkeypatch.setenv("HANSA_PASSWORD", "secret-word")
@@ -190,7 +222,12 @@ def test_tokens_of_a_real_hub(at_hub: Hansa, real_hub: Hub) -> None:
     ran = at_hub("cluster", "token", "create", "--cluster", "lubeck", "--minutes", "5", "--no-approve")
     token = ran.out.strip()
     assert token.startswith("hansa1.")
-    assert f"hansa cluster join {real_hub.members_url} --token {token}" in ran.err
+    assert f"hansa cluster join {real_hub.members_url} --token TOKEN" in ran.err
+    assert token not in ran.err
+    as_json = at_hub("cluster", "token", "create", "--json")
+    assert as_json.out.count(as_json.json()["token"]) == 1
+    assert as_json.json()["token"] not in as_json.err
+    assert at_hub("cluster", "token", "revoke", as_json.json()["id"]).code == 0
     listed = at_hub("cluster", "token", "ls")
     assert token not in listed.out
     (row,) = at_hub("cluster", "token", "ls", "--json").json()

@@ -106,3 +106,10 @@ def test_trees(tmp_path: Path) -> None:
             trees.read(tmp_path / name)
     with pytest.raises(errors.Invalid, match="No such file"):
         trees.read(tmp_path / "nothing")
+
+
+def test_a_tree_that_grows_without_end_is_refused(tmp_path: Path) -> None:
+    laughs = "a0: &a0 {x: 1, y: 1}\n" + "".join(f"a{n}: &a{n} {{x: *a{n - 1}, y: *a{n - 1}}}\n" for n in range(1, 40))
+    (tmp_path / "bomb.yaml").write_text(laughs)
+    with pytest.raises(errors.Invalid, match="with its aliases"):
+        trees.read(tmp_path / "bomb.yaml")

@@ -9,7 +9,7 @@ import pytest
 from entrypoints.http.hub.serving import Scene, hub_at_home
 from federation.small_federation import join
 from hansa.client import AsyncHubClient, errors
-from hansa.messages.clusters import StatusChange
+from hansa.messages.clusters import Address, AskedAddress, StatusChange
 
 
 @pytest.fixture
@@ -59,3 +59,21 @@ async def test_the_client_says_it_in_one_call(scene: Scene) -> None:
         assert await hub.cluster_status("lubeck") == found
         with pytest.raises(errors.Conflict):
             await hub.change_cluster_status("lubeck", StatusChange(cordoned=False))
+
+
+async def test_an_address_is_said_by_an_admin_in_one_form(scene: Scene) -> None:
+    url = f"http://127.0.0.1:{scene.port}"
+    async with AsyncHubClient(url, user="admin", password="harbour") as hub:
+        found = await hub.change_address("lubeck", Address(endpoint="HTTPS://Lubeck.example:443/", verify=False))
+        assert (found.facts.endpoint, found.facts.verify) == ("https://lubeck.example", False)
+        with pytest.raises(errors.Invalid):
+            await hub.change_address("lubeck", Address(endpoint="http://lubeck.example"))
+        for decide in (hub.approve_address, hub.refuse_address):
+            with pytest.raises(errors.Conflict):
+                await decide("lubeck", AskedAddress(endpoint="https://lubeck.example"))
+    where = "/v1/clusters/lubeck/address"
+    for wrong in ({}, {"endpoint": 1}, {"endpoint": "https://a.example", "more": 1}, ["https://a.example"]):
+        assert (await scene.client.put(where, json=wrong)).status_code == 400
+    large = await scene.client.put(where, content=b"x" * 20_000)
+    assert large.status_code == 413
+    assert (await scene.client.put("/v1/clusters/nobody/address", json={"endpoint": url})).status_code == 404

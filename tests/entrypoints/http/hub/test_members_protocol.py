@@ -14,6 +14,7 @@ from hansa.entrypoints.http import protocol
 from hansa.entrypoints.http.hub import app as applications
 from hansa.entrypoints.http.hub.members import Shortcut
 from hansa.entrypoints.http.hub.tls import MembersTls
+from hansa.entrypoints.http.in_flight import InFlight
 from hansa.federation import joining
 from hansa.identity import authority
 from hansa.messages.members import Join
@@ -26,7 +27,7 @@ class Counting(Shortcut):
     """Knows what came the long way."""
 
     def __init__(self, door: HubDoor) -> None:
-        super().__init__(door.app, applications.for_members(door.app))
+        super().__init__(door.app, applications.for_members(door.app), InFlight(2**24))
         self.asked: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,17 +10,20 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 
 from hansa import resources, storage
 from hansa.drivers.s3 import OpenStore
 from hansa.entrypoints.http import context, problems
+from hansa.entrypoints.http.door import Door
+from hansa.entrypoints.http.in_flight import InFlight
 from hansa.entrypoints.http.oscar import buckets, metrics, quotas, volumes
 from hansa.identity import Caller, Vault
 from hansa.kernel.clock import Clock, SystemClock
 from hansa.kernel.errors import HansaError
+from hansa.kernel.quota import QuotaSettings
 from hansa.services import Record, Service
-from hansa.settings import QuotaSettings
 from hansa.store import Database, ServiceStore, make_engine, schema, sqlite_url
 from hansa.store.buckets import BucketStore
 from hansa.store.people import PeopleStore
@@ -61,7 +64,7 @@ class Keeping:
         register = storage.BucketRegister(BucketStore(self.database))
         grants = storage.Grants(self.open_store.users, register)
         self.people = storage.People(PeopleStore(self.database), grants, self.vault, "oscar-svc", self.clock)
-        gauges = resources.Gauges(jobs=usage.load_of, volumes=self._volumes, buckets=self._buckets)
+        gauges = resources.Gauges(running=self._running, volumes=self._volumes, buckets=self._buckets)
         self.quotas = resources.Quotas(QuotaStore(self.database), LIMITS, gauges)
         store = self.open_store.store
         accounting = storage.Accounting(store, self.clock)
@@ -79,6 +82,9 @@ class Keeping:
         self.register = register
         self.engine = Told()
 
+    async def _running(self, _uid: str) -> resources.Used:
+        return resources.Used()
+
     async def _volumes(self, uid: str) -> resources.Used:
         return self.volumes.used(uid)
 
@@ -92,7 +98,7 @@ class Keeping:
 
 def caller_by_header(request: Request) -> Caller:
     user = request.headers.get("x-test-user", "")
-    return Caller(kind="user", uid=user, name=user.title()) if user else Caller.admin()
+    return Caller(kind="user", uid=user, name=user.title(), subject=user) if user else Caller.admin()
 
 
 def application(keeping: Keeping) -> FastAPI:
@@ -104,6 +110,7 @@ def application(keeping: Keeping) -> FastAPI:
     api.add_exception_handler(HansaError, problems.as_answer)
     api.add_exception_handler(HTTPException, problems.as_http_answer)
     api.add_exception_handler(RequestValidationError, problems.as_validation_answer)
+    api.add_middleware(Door, registry=CollectorRegistry(), bodies=InFlight(2**24))
     return api
 
 

@@ -17,7 +17,7 @@ async def test_a_users_own_quota(client: httpx.AsyncClient) -> None:
         "resources": {
             "cpu": {"max": 2000, "used": 0},
             "memory": {"max": 2147483648, "used": 0},
-            "ephemeral-storage": {"max": 1073741824, "used": 0},
+            "ephemeral-storage": {"max": 10737418240, "used": 0},
             "gpu": {"max": 0, "used": 0},
         },
         "volumes": {

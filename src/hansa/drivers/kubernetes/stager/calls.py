@@ -8,8 +8,9 @@ GO, CALL, OUT, END = f"{TURN}/go", f"{TURN}/call", f"{TURN}/out", f"{TURN}/end"
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    event: bytes
+    plan: str  # what to bring and to carry for this call, with keys that end with it
+    input_name: str
+    input: bytes | None  # what was sent, if that is the input
     variables: dict[str, str]
     seconds: float
 

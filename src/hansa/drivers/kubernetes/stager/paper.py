@@ -1,12 +1,12 @@
-"""What does the stager of a pod know of its run? One file of the job's Secret; and where everything is in a pod."""
+"""What does a pod's stager know of its run? One file of the job's Secret; and where everything is in a pod."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from hansa import services
+from hansa.drivers.runs import environment, plans
+from hansa.drivers.runs.stager.plan import Plan
 from hansa.services import events
 
 ORDER_FOLDER = "/hansa/order"
@@ -20,8 +20,9 @@ MOUNTED = "/job/.hansa-mounted"
 class Links:
     """Where a pod fetches, without keys of its own, what the manager keeps for it."""
 
-    event: str = ""
+    input: str = ""
     gate: str = ""
+    plan: str = ""
 
 
 YES, NO = b"yes", b"no"
@@ -30,41 +31,27 @@ YES, NO = b"yes", b"no"
 class Paper(msgspec.Struct, frozen=True, kw_only=True):
     """As much of an order as staging needs, with the keys of its stores."""
 
-    name: str
-    service: dict[str, Any]
-    providers: dict[str, dict[str, str]]
-    event: bytes = b""
-    event_url: str = ""
+    plan: str  # see `runs.stager.plan`
+    log_level: str = ""
+    input_name: str = ""
+    input_url: str = ""  # where the input is, if it was sent and a Secret cannot carry it
     gate_url: str = ""  # where the word is that outputs may be stored, once it is given; "": they may
-    patience: float = 300.0
+    plan_url: str = ""  # where the plan with the keys of then is, if they may have been replaced by then
 
     @classmethod
     def of(cls, order: services.RunOrder, links: "Links") -> "Paper":
-        whole = msgspec.to_builtins(order.service)
-        kept = ("name", "output", "mount", "file_stage_in", "bucket_list", "storage_providers", "log_level")
-        given = isinstance(events.interpret(order.event), events.ObjectInput) and not links.event
         return cls(
-            name=order.name,
-            service={name: whole[name] for name in kept},
-            providers={name: dict(config) for name, config in order.providers.items()},
-            event=order.event if given else b"",
-            event_url=links.event,
+            plan=plans.plan(order, None).to_json().decode(),
+            log_level=order.service.log_level,
+            input_name=environment.input_name(events.interpret(order.event)),
+            input_url=links.input,
             gate_url=links.gate,
+            plan_url=links.plan,
         )
 
-    def order(self, event: bytes) -> services.RunOrder:
-        service = msgspec.convert(self.service, services.Service)
-        providers: Mapping[str, Mapping[str, str]] = self.providers
-        return services.RunOrder(
-            name=self.name,
-            service=service,
-            secrets={},
-            providers=providers,
-            event=event,
-            cpu=0,
-            memory=0,
-            seconds=0.0,
-        )
+    @property
+    def steps(self) -> Plan:
+        return Plan.from_json(self.plan.encode())
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

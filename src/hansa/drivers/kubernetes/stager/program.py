@@ -4,142 +4,107 @@
 the script's end is written down, if it is allowed to, and tells the result as it ends.
 """
 
-import asyncio
 import contextlib
-import os
+import dataclasses
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import httpx
 import msgspec
 
-from hansa.drivers import s3
-from hansa.drivers.kubernetes.stager import paper
+from hansa.drivers.kubernetes.stager import folders, paper
 from hansa.drivers.kubernetes.stager.paper import Paper, Told
 from hansa.drivers.runs import log_levels
-from hansa.drivers.runs.left_files import left_files
-from hansa.drivers.runs.staging import Staging
-from hansa.drivers.runs.stores import OrderStores
-from hansa.kernel import errors
-from hansa.storage import Keys, ObjectStore, StoreAddress
+from hansa.drivers.runs.stager.errors import Refused, Trouble
+from hansa.drivers.runs.stager.plan import Plan
 
 _LOOK_EVERY = 0.1  # a file in a shared folder: nothing tells of it across containers
 _SEEN_WITHIN = 5.0  # seconds in which Kubernetes has surely looked at its containers
-_ASK_EVERY, _GATE_TIMEOUT = 0.5, 10.0
+_ASK_EVERY = 0.5
 _LONGEST = 2000  # characters of a last word; Kubernetes keeps 4096 bytes
-
-
-class NoOwnStore:
-    """Pods have the keys of their run's stores and no others."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise errors.Invalid("no keys of the cluster's own store came with this job")
-
-
-class PodFolders:
-    """The run's folders as the stager sees them."""
-
-    input, output, mount = Path("/job/input"), Path("/job/output"), Path(paper.MOUNT)
-
-    @property
-    def owner(self) -> int:
-        return os.getuid()
-
-    @property
-    def mounted(self) -> dict[str, list[int]]:
-        try:
-            return msgspec.json.decode(Path(paper.MOUNTED).read_bytes(), type=dict[str, list[int]])
-        except (FileNotFoundError, msgspec.DecodeError):
-            return {}
-
-    def note_mounted(self) -> None:
-        noted = {file.relative: [file.size, file.modified] for file in left_files(self.mount, self.owner)}
-        Path(paper.MOUNTED).write_bytes(msgspec.json.encode(noted))
-
-
-def open_store(kind: str, config: Mapping[str, Any]) -> ObjectStore:
-    verify = str(config.get("verify", "true")).lower() != "false"
-    address = StoreAddress(str(config.get("endpoint") or ""), str(config.get("region") or "us-east-1"), verify)
-    return s3.S3Store(address, Keys(str(config["access_key"]), str(config["secret_key"])))
+_TROUBLE = (Refused, Trouble, OSError)
 
 
 class Stager:
-    def __init__(self, told: Paper) -> None:
-        self.paper = told
-        self._level = str(told.service.get("log_level", ""))
+    def __init__(self, told: Paper, over: threading.Event) -> None:
+        """`over` is set when Kubernetes wants it to end."""
+        self._paper = told
+        self._over = over
 
     def say(self, level: str, text: str) -> None:
-        if log_levels.lets_through(self._level, level):
+        if log_levels.lets_through(self._paper.log_level, level):
             print(f"hansa {level}: {text[:4096]}", flush=True)
 
-    async def bring(self) -> Told:
-        PodFolders.input.mkdir(exist_ok=True)
+    def bring(self) -> Told:
         try:
-            event = await self._event()
-            async with self._stores(event) as stores:
-                await self._staging(event, stores).bring()
-        except (errors.HansaError, OSError, httpx.HTTPError) as error:
+            (folders.JOB / "input").mkdir(exist_ok=True)
+            if self._paper.input_url:
+                folders.fetch_input(self._paper.input_name, self._paper.input_url)
+            plan = self._paper.steps
+            if plan.brings:
+                with folders.moving(plan, self.say) as mover:
+                    Path(paper.MOUNTED).write_bytes(msgspec.json.encode(mover.bring()))
+        except _TROUBLE as error:
             self.say("ERROR", f"the script was not started: {error}")
             return Told(error=f"the script was not started: {error}"[:_LONGEST])
         return Told()
 
-    async def carry(self, over: threading.Event) -> Told:
-        code = await self._end(over)
-        if code != "0":
-            if next(left_files(PodFolders.output, os.getuid()), None) is None:
+    def carry(self) -> Told:
+        if self._end() != "0":
+            if not folders.has_output():
                 return Told()
             self.say("WARNING", "outputs of a failed script are not stored")
             return Told(left=True)
-        if not await self._allowed():
+        if not self._allowed():
             self.say("WARNING", "another run of this job was given precedence; these outputs are thrown away")
             return Told(thrown_away=True)
         try:
-            event = await self._event()
-            async with self._stores(event) as stores:
-                count = await self._staging(event, stores).carry()
-        except (errors.HansaError, OSError, httpx.HTTPError) as error:
+            plan = dataclasses.replace(self._plan(), mounted=_mounted())
+            with folders.moving(plan, self.say) as mover:
+                count = mover.carry()
+        except _TROUBLE as error:
             self.say("ERROR", f"an output could not be stored: {error}")
             return Told(error=f"an output could not be stored: {error}"[:_LONGEST])
         self.say("DEBUG", f"{count} outputs stored")
         return Told(stored=count)
 
-    def _stores(self, event: bytes) -> OrderStores:
-        own: Any = NoOwnStore()
-        return OrderStores(own, open_store, self.paper.order(event))
-
-    def _staging(self, event: bytes, stores: OrderStores) -> Staging:
-        return Staging(self.paper.order(event), PodFolders(), stores, self.say, self.paper.patience)
-
-    async def _event(self) -> bytes:
-        if not self.paper.event_url:
-            return self.paper.event
-        async with httpx.AsyncClient(timeout=60) as http:
-            answer = await http.get(self.paper.event_url)
-            return answer.raise_for_status().content
-
-    async def _end(self, over: threading.Event) -> str:
+    def _end(self) -> str:
         """The script's exit code, or "" if it was ended before it could say."""
         while True:
-            last = over.is_set()  # looked at first: what was written before is seen
+            last = self._over.is_set()  # looked at first: what was written before is seen
             if said := text(paper.END).strip():
                 return said
             if last:
                 return ""
-            await asyncio.sleep(_LOOK_EVERY)
+            self._over.wait(_LOOK_EVERY)
 
-    async def _allowed(self) -> bool:
+    def _allowed(self) -> bool:
         """Decided by the manager, once; whoever waits in vain is ended by the pod's own limit."""
-        if not self.paper.gate_url:
+        if not self._paper.gate_url:
             return True
-        async with httpx.AsyncClient(timeout=_GATE_TIMEOUT) as http:
-            while True:
-                with contextlib.suppress(httpx.HTTPError):
-                    answer = await http.get(self.paper.gate_url)
-                    if answer.status_code == httpx.codes.OK:
-                        return answer.content == paper.YES
-                await asyncio.sleep(_ASK_EVERY)
+        pause = threading.Event()  # not `over`: it may be set long before the word is given
+        while True:
+            with contextlib.suppress(*_TROUBLE):
+                if (said := folders.word(self._paper.gate_url)) is not None:
+                    return said == paper.YES
+            pause.wait(_ASK_EVERY)
+
+    def _plan(self) -> Plan:
+        """With the keys of now, which were put there before the word was given."""
+        if not self._paper.plan_url:
+            return self._paper.steps
+        pause = threading.Event()
+        while True:
+            with contextlib.suppress(Trouble, OSError):
+                said = folders.word(self._paper.plan_url)
+                return Plan.from_json(said) if said is not None else self._paper.steps
+            pause.wait(_ASK_EVERY)
+
+
+def _mounted() -> dict[str, list[int]]:
+    try:
+        return msgspec.json.decode(Path(paper.MOUNTED).read_bytes(), type=dict[str, list[int]])
+    except (FileNotFoundError, msgspec.DecodeError):
+        return {}
 
 
 def text(path: str) -> str:
@@ -150,14 +115,14 @@ def text(path: str) -> str:
         return ""
 
 
-async def carried(stager: Stager, over: threading.Event) -> Told:
+def carried(stager: Stager, over: threading.Event) -> Told:
     if kept := text(paper.STAGED):
         told = msgspec.json.decode(kept, type=Told)
     else:
-        told = await stager.carry(over)
+        told = stager.carry()
         _write(paper.STAGED, told)
     # One that ends before Kubernetes has seen the script's end is started again, and then ends here, too.
-    await asyncio.to_thread(over.wait, _SEEN_WITHIN)
+    over.wait(_SEEN_WITHIN)
     return told
 
 
@@ -167,12 +132,12 @@ def _write(path: str, told: Told) -> None:
 
 def main(way: str, over: threading.Event) -> int:
     """`over` is set when Kubernetes wants it to end."""
-    stager = Stager(msgspec.json.decode(Path(paper.ORDER_FOLDER, "order.json").read_bytes(), type=Paper))
     if way == "serve":
         from hansa.drivers.kubernetes.stager import worker  # noqa: PLC0415 - the other ways do without
 
-        worker.serve(worker.Worker(stager.paper), text(f"{paper.ORDER_FOLDER}/token"), over)
+        worker.serve(worker.Worker(), text(f"{paper.ORDER_FOLDER}/token"), over)
         return 0
-    told = asyncio.run(stager.bring() if way == "in" else carried(stager, over))
+    stager = Stager(msgspec.json.decode(Path(paper.ORDER_FOLDER, "order.json").read_bytes(), type=Paper), over)
+    told = stager.bring() if way == "in" else carried(stager, over)
     _write("/dev/termination-log", told)
     return 1 if told.error else 0

@@ -5,7 +5,7 @@ The script's container waits at a pipe in a shared folder. Ending a script is no
 script is not over in time says so, and is thrown away.
 """
 
-import asyncio
+import dataclasses
 import os
 import shutil
 import threading
@@ -16,12 +16,11 @@ from typing import Any
 
 import msgspec
 
-from hansa.drivers.kubernetes.stager import calls, program
+from hansa.drivers.kubernetes.stager import calls, folders, paper, program
 from hansa.drivers.kubernetes.stager.calls import Answer, Call
-from hansa.drivers.kubernetes.stager.paper import Paper
 from hansa.drivers.runs import environment, reply, words
-from hansa.drivers.runs.staging import Staging
-from hansa.drivers.runs.stores import OrderStores
+from hansa.drivers.runs.stager.errors import Refused, Trouble
+from hansa.drivers.runs.stager.plan import Plan
 from hansa.kernel import errors
 
 _LOOK_EVERY = 0.01
@@ -29,8 +28,7 @@ _LARGEST_CALL = 64 * 2**20
 
 
 class Worker:
-    def __init__(self, told: Paper) -> None:
-        self._paper = told
+    def __init__(self) -> None:
         self._turn = threading.Lock()
         if not os.path.exists(calls.GO):
             os.mkfifo(calls.GO)
@@ -38,27 +36,31 @@ class Worker:
     def answer(self, call: Call) -> Answer:
         with self._turn:
             try:
-                return asyncio.run(self._answer(call))
-            except (errors.HansaError, OSError) as error:
+                return self._answer(call)
+            except (errors.HansaError, Refused, Trouble, OSError) as error:
                 return Answer(body=_printed(), exit_code=None, reason=str(error), spoilt=True)
 
-    async def _answer(self, call: Call) -> Answer:
+    def _answer(self, call: Call) -> Answer:
         end = time.monotonic() + call.seconds
-        order, own = self._paper.order(call.event), program.NoOwnStore()
+        plan = Plan.from_json(call.plan.encode())
         _cleared()
-        async with OrderStores(own, program.open_store, order) as stores:
-            staging = Staging(order, program.PodFolders(), stores, _unheard, self._paper.patience)
-            await staging.bring()
-            code = await self._run(call, end)
-            if code is None:
-                return Answer(body=_printed(), exit_code=None, reason=words.time_limit(call.seconds), spoilt=True)
-            if code != 0:
-                return Answer(body=_printed(), exit_code=code, reason=words.exit_code(code))
-            await staging.carry()
-        left = await asyncio.to_thread(reply.of_files, program.PodFolders.output, os.getuid())
+        if call.input is not None:
+            folders.write_input(call.input_name, call.input)
+        if plan.brings:
+            with folders.moving(plan, _unheard) as mover:
+                plan = dataclasses.replace(plan, mounted=mover.bring())
+        code = self._run(call, end)
+        if code is None:
+            return Answer(body=_printed(), exit_code=None, reason=words.time_limit(call.seconds), spoilt=True)
+        if code != 0:
+            return Answer(body=_printed(), exit_code=code, reason=words.exit_code(code))
+        if plan.carries:
+            with folders.moving(plan, _unheard) as mover:
+                mover.carry()
+        left = reply.of_files(folders.left(reply.MOST_NAMES))
         return Answer(body=_printed() if left is None else left, exit_code=0, reason="")
 
-    async def _run(self, call: Call, end: float) -> int | None:
+    def _run(self, call: Call, end: float) -> int | None:
         """The script's exit code, or None when its time is over."""
         _lay_out(call)
         pipe = None
@@ -68,14 +70,14 @@ class Worker:
             except OSError:  # nobody reads yet
                 if time.monotonic() > end:
                     return None
-                await asyncio.sleep(_LOOK_EVERY)
+                time.sleep(_LOOK_EVERY)
         os.write(pipe, b"go\n")
         os.close(pipe)
         while time.monotonic() < end:
             said = program.text(calls.END)
             if said.endswith("\n"):
                 return int(said)
-            await asyncio.sleep(_LOOK_EVERY)
+            time.sleep(_LOOK_EVERY)
         return None
 
 
@@ -87,13 +89,16 @@ def _lay_out(call: Call) -> None:
 
 def _cleared() -> None:
     """Nothing of a former call is left where a script looks."""
-    for path in Path("/job").iterdir():
+    for path in folders.JOB.iterdir():
         if path.name == "output":
             for left in path.iterdir():
                 _remove(left)
         else:
             _remove(path)
-    program.PodFolders.input.mkdir(exist_ok=True)
+    if os.path.isdir(paper.MOUNT):
+        for left in Path(paper.MOUNT).iterdir():
+            _remove(left)
+    (folders.JOB / "input").mkdir(exist_ok=True)
 
 
 def _remove(path: Path) -> None:

@@ -15,7 +15,7 @@ from . import processes
 ROOT = "/sys/fs/cgroup"
 _PERIOD = 100_000  # microseconds
 _SHORTEST_QUOTA = 1_000  # the kernel refuses less
-_LEAST_MEMORY = 8 << 20  # what building the sandbox takes, before the program
+LEAST_MEMORY = 8 << 20  # what building the sandbox takes, before the program
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Group:
 
     def limit(self, *, memory: int, cpu: int, pids: int) -> None:
         """`cpu` in thousandths of a processor."""
-        memory = max(_LEAST_MEMORY, memory)
+        memory = max(LEAST_MEMORY, memory)
         quota = max(_SHORTEST_QUOTA, cpu * _PERIOD // 1000)
         if self._version == "v2":
             self._set("unified", "memory.max", memory)

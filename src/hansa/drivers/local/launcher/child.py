@@ -39,6 +39,7 @@ class Descriptors:
     output: int
     failure: int  # closed by a successful exec; carries the reason of a failed one
     gate: tuple[int, int] | None = None  # a byte through this pipe lets a held job go
+    disks: tuple[int, ...] = ()  # devices, to be mounted where the order says
 
 
 def run(setting: Setting, group: cgroups.Group | None, orders: socket.socket) -> NoReturn:
@@ -49,10 +50,12 @@ def run(setting: Setting, group: cgroups.Group | None, orders: socket.socket) ->
         orders.close()
         if message is None:  # not needed any more
             os._exit(0)
-        output, failure, *gate = received
+        output, failure, *others = received
         try:
-            fds = Descriptors(output, failure, gate=(gate[0], gate[1]) if gate else None)
-            _become_job(setting, protocol.Order(**message["order"]), message["uid"], group is not None, fds)
+            order = protocol.Order(**message["order"])
+            gate, disks = (others[:2], others[2:]) if order.hold else ([], others)
+            fds = Descriptors(output, failure, gate=(gate[0], gate[1]) if gate else None, disks=tuple(disks))
+            _become_job(setting, order, message["uid"], group is not None, fds)
         except BaseException as error:
             os.write(failure, str(error).encode()[:4096])
     finally:
@@ -61,19 +64,24 @@ def run(setting: Setting, group: cgroups.Group | None, orders: socket.socket) ->
 
 def _prepare(setting: Setting, group: cgroups.Group | None, orders: int) -> None:
     """What needs no order; it is done while nobody waits."""
+    stand_alone(setting, keep={orders})
+    if group is not None:
+        group.join()
+
+
+def stand_alone(setting: Setting, keep: set[int]) -> None:
+    """The first steps of every child: signals, files and its death are its own."""
     for number in _CHANGED_SIGNALS:
         signal.signal(number, signal.SIG_DFL)  # exec would pass on that they are ignored
     signal.set_wakeup_fd(-1)
     os.setsid()
     for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd > 2 and fd != orders:  # a copy of another job's connection here would keep that one open
+        if fd > 2 and fd not in keep:  # a copy of another job's connection here would keep that one open
             with contextlib.suppress(OSError):
                 os.close(fd)
     linux.die_with_parent(signal.SIGKILL)
     if os.getppid() != setting.launcher:  # it died before we asked to be told
         os._exit(_FAILED)
-    if group is not None:
-        group.join()
 
 
 def _become_job(setting: Setting, order: protocol.Order, uid: int, by_cgroup: bool, fds: Descriptors) -> NoReturn:
@@ -84,9 +92,11 @@ def _become_job(setting: Setting, order: protocol.Order, uid: int, by_cgroup: bo
         network.isolate(root=setting.root, any_port=order.network == "own")
         own_network = False  # nothing left for bwrap to do
     gid = uid if order.group is None else order.group
-    if setting.root:
-        _give(order.workdir, uid, gid)
     sources = [order.workdir, *(source for source, _, _ in order.binds)]
+    if setting.root and (jailed or order.disks):
+        jail.own_mounts(list(zip(order.disks, fds.disks, strict=True)))
+    if setting.root:
+        give(order.workdir, uid, gid)
     if jailed and setting.root:
         sources = jail.stage(sources)
 
@@ -98,20 +108,22 @@ def _become_job(setting: Setting, order: protocol.Order, uid: int, by_cgroup: bo
         os._exit(_FAILED)
     environment = {"PATH": jail.DEFAULT_PATH, "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108 - the private one
     level = setting.level
+    linux.no_new_privileges()
     filter_program = seccomp.program() if level.seccomp else None
     if jailed:
         argv = jail.command(
             setting.bwrap,
             order,
             sources,
+            environment | order.env,
             own_network=own_network,
             nested_userns=level.nested_userns,
             seccomp=filter_program,
             gate=fds.gate,
         )
         _connect(fds.output)
-        # the environment goes by execve: arguments (bwrap --setenv) can be read by every user of the machine
-        os.execve(setting.bwrap, argv, environment | order.env)  # noqa: S606 - no shell is the point
+        # bwrap runs outside of the walls it builds: no variable of a user, such as LD_PRELOAD, may reach it
+        os.execve(setting.bwrap, argv, jail.OWN_ENVIRONMENT)  # noqa: S606 - no shell is the point
     os.chdir(order.workdir)
     environment |= {"HOME": order.workdir, "TMPDIR": order.workdir}
     _restrict(level, order, filter_program)
@@ -127,8 +139,9 @@ def _become_job(setting: Setting, order: protocol.Order, uid: int, by_cgroup: bo
 
 
 def _limit(order: protocol.Order, *, by_cgroup: bool, shared_uid: bool) -> None:
-    _lower(resource.RLIMIT_CORE, 0)
-    _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
+    limit_files(_OPEN_FILES)
+    if order.largest_file:
+        _lower(resource.RLIMIT_FSIZE, order.largest_file)
     if by_cgroup:
         return
     # counted per user. Leaving it out means unlimited forks: a runaway job then takes the whole machine along
@@ -139,6 +152,17 @@ def _limit(order: protocol.Order, *, by_cgroup: bool, shared_uid: bool) -> None:
         _lower(resource.RLIMIT_CPU, int(order.seconds * max(1.0, order.cpu / 1000)) + 1)
 
 
+def limit_files(most: int) -> None:
+    """How many may be open at once; and none is written when a process breaks down."""
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_NOFILE, most)
+
+
+def limit_memory(most: int) -> None:
+    """Address space, which holds without cgroups too: whoever asks for more gets none."""
+    _lower(resource.RLIMIT_AS, most)
+
+
 def _lower(which: int, value: int) -> None:
     """Only down: without CAP_SYS_RESOURCE not even root may raise a hard limit."""
     _, hard = resource.getrlimit(which)
@@ -146,7 +170,7 @@ def _lower(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-def _give(workdir: str, uid: int, gid: int) -> None:
+def give(workdir: str, uid: int, gid: int) -> None:
     """Hand the workdir and what is in it to the job, which has not run yet: nobody can swap links."""
     for _, directories, files, here in os.fwalk(workdir):
         os.chown(here, uid, gid)
@@ -155,7 +179,7 @@ def _give(workdir: str, uid: int, gid: int) -> None:
 
 
 def _restrict(level: protocol.Level, order: protocol.Order, filter_program: bytes | None) -> None:
-    linux.no_new_privileges()
+    """Needs `no_new_privileges` before it."""
     if level.filesystem == "landlock":
         read_only = [source for source, _, closed in order.binds if closed]
         writable = [source for source, _, closed in order.binds if not closed]

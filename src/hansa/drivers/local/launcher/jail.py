@@ -9,6 +9,7 @@ import stat
 from . import linux, protocol
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+OWN_ENVIRONMENT = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}  # of bubblewrap itself; a job is given both anew
 SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (
     "/etc/alternatives",
@@ -31,14 +32,21 @@ _STAGE = "/tmp"  # noqa: S108 - exists everywhere, and only our own mount namesp
 _OWN_HOSTS = "127.0.0.1 localhost job\n::1 localhost\n"
 
 
+def own_mounts(disks: list[tuple[str, int]]) -> None:
+    """From here on this process mounts for itself alone; these devices, at these folders, to begin with (root only)."""
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", flags=linux.MS_SLAVE | linux.MS_REC)
+    for folder, device in disks:
+        linux.mount(f"/proc/self/fd/{device}", folder, linux.EXT4, linux.MS_NOSUID | linux.MS_NODEV)
+        os.close(device)
+
+
 def stage(sources: list[str]) -> list[str]:
-    """Make each source reachable for any uid, whatever directories lie above it (root only).
+    """Make each source reachable for any uid, whatever directories lie above it; after `own_mounts`.
 
     A workdir below a 0700 home cannot be bound by bubblewrap, which runs as the job and walks the path. So
     the sources are opened as root and bound to short names on a tmpfs that nobody else sees.
     """
-    linux.unshare(linux.CLONE_NEWNS)
-    linux.mount("none", "/", flags=linux.MS_SLAVE | linux.MS_REC)
     opened = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source in sources]  # before the stage may hide them
     linux.mount("tmpfs", _STAGE, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755")
     staged = []
@@ -58,13 +66,15 @@ def command(
     bwrap: str,
     order: protocol.Order,
     sources: list[str],
+    environment: dict[str, str],
     *,
     own_network: bool,
     nested_userns: bool,
     seccomp: bytes | None,
     gate: tuple[int, int] | None,
 ) -> list[str]:
-    """The bubblewrap command line of a job; `sources` are its workdir and binds, where bwrap finds them."""
+    """The bubblewrap command line of a job; `sources` are its workdir and binds, where bwrap finds them, and
+    `environment` is what the job finds."""
     argv = [
         bwrap,
         "--unshare-user",
@@ -95,7 +105,16 @@ def command(
     argv += ["--bind", sources[0], "/job"]
     for source, (_, target, read_only) in zip(sources[1:], order.binds, strict=True):
         argv += ["--ro-bind" if read_only else "--bind", source, target]
-    return [*argv, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/job", "--", *order.argv]
+    argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/job"]
+    return [*argv, "--args", _passed_file("args", _variables(environment)), "--", *order.argv]
+
+
+def _variables(environment: dict[str, str]) -> bytes:
+    """Options that set the job's variables. Not on the command line, which every user of the machine can read."""
+    words = [word for name, value in environment.items() for word in ("--setenv", name, value)]
+    if any("\0" in word for word in words):  # it ends a word: what follows would be obeyed as an option
+        raise ValueError("a variable has a zero byte")
+    return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
 def _system() -> list[str]:

@@ -58,6 +58,11 @@ class Job:
         self.pid = spare.pid
         spare.employ(order, uid, fds)
 
+    @property
+    def by_cgroup(self) -> bool:
+        """Whether the kernel counts what all its processes use together."""
+        return self._group is not None
+
     def release(self) -> None:
         """The clock of a held job starts when it is let go."""
         if self.held:

@@ -39,21 +39,21 @@ def everything(version: int) -> int:
     return rights
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str], devices: Iterable[str], *, tcp: bool) -> None:
-    """Limit this process for good; paths that do not exist are left out."""
+def restrict(readable: Iterable[str], writable: Iterable[str | int], devices: Iterable[str], *, tcp: bool) -> None:
+    """Limit this process for good; paths that do not exist are left out. A folder may be given by its handle."""
     version = abi()
     handled = everything(version)
     attributes = struct.pack("QQQ", handled, 0 if tcp else _ALL_TCP, _ALL_SCOPES)
     attributes = attributes[: 8 if version < 4 else 16 if version < 6 else 24]
     ruleset = linux.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
-    rules = [(path, READ) for path in readable]
+    rules: list[tuple[str | int, int]] = [(path, READ) for path in readable]
     rules += [(path, READ_WRITE_FILE) for path in devices]
     rules += [(path, handled) for path in writable]
     for path, rights in rules:
         if not os.path.exists(path):
             continue
         fitting = handled if os.path.isdir(path) else handled & _FOR_FILES
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        fd = os.dup(path) if isinstance(path, int) else os.open(path, os.O_PATH | os.O_CLOEXEC)
         linux.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights & fitting, fd), 0)
         os.close(fd)
     linux.no_new_privileges()

@@ -20,7 +20,7 @@ class Refused(Exception):
 
 def take(config: protocol.Config, *, root: bool) -> list[int]:
     """Files whose locks the kernel takes back however this process ends."""
-    os.makedirs(config.run_dir, exist_ok=True)
+    os.makedirs(config.run_dir, mode=0o700, exist_ok=True)
     instance = os.open(f"{config.run_dir}/launcher.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         _lock_patiently(instance)

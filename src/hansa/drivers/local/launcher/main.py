@@ -5,6 +5,7 @@ and a `Config` as JSON. When the manager is gone, everything it started goes too
 """
 
 import contextlib
+import importlib
 import itertools
 import os
 import selectors
@@ -14,19 +15,24 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
-from . import cgroups, child, dialling, levels, linux, locks, processes, protocol
+from . import cgroups, child, dialling, levels, linux, locks, processes, protocol, stage
+from .gauges import Gauges
 from .job import Ended, Job
 from .spare import Spare
 
 _SWEEP_SECONDS = 3.0
+_MOVING = "stager.program"
 _SPARE_DELAY = 0.003  # the job just started goes first
 
 
 class Launcher:
     """The jobs of one manager."""
 
-    def __init__(self, channel: socket.socket, setting: child.Setting, tree: cgroups.Tree | None, uids: range) -> None:
+    def __init__(
+        self, channel: socket.socket, setting: child.Setting, tree: cgroups.Tree | None, uids: range, *, jobs: bool
+    ) -> None:
         self._channel = channel
         self._setting = setting
         self._tree = tree
@@ -37,11 +43,14 @@ class Launcher:
         self._failed: set[str] = set()  # it did not: its end is not news
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
         self._manager_gone = False
+        self._movers: dict[int, int] = {}  # calls of children that move files, by their pids
+        self._moving: Any = None
         self._spares = itertools.count()
         self._spare: Spare | None = None
-        self._spare_due = 0.0
+        self._spare_due = 0.0 if jobs else float("inf")
         self._events = selectors.DefaultSelector()
         self._dials = dialling.Dials(self._events, self._report, root=setting.root)
+        self._gauges = Gauges(setting, self._events, self._too_much)
 
     def serve(self) -> None:
         """Until the manager is gone and every job has ended."""
@@ -63,11 +72,14 @@ class Launcher:
             self._keep_spare()
         if self._spare is not None:
             self._spare.discard()
+        self._gauges.close()
 
     def _keep_spare(self) -> None:
+        """And whatever else can be done ahead, while nobody waits."""
         if self._spare is None and not self._manager_gone and time.monotonic() >= self._spare_due:
             self._spare = self._new_spare()
             self._spare_due = float("inf")
+            self._program()
 
     def _new_spare(self) -> Spare:
         return Spare(self._setting, self._tree, next(self._spares))
@@ -99,9 +111,16 @@ class Launcher:
         if message["op"] == "start":
             order = protocol.Order(**message["order"])
             try:
-                self._start(order, fds[0])
+                self._start(order, fds[0], fds[1:])
             except (OSError, ValueError) as error:
                 self._report({"event": "failed", "id": order.id, "error": str(error)})
+            return
+        if message["op"] == "stage":
+            self._stage(message, fds)
+            return
+        if message["op"] == "unstage":
+            for pid in [pid for pid, call in self._movers.items() if call == message["call"]]:
+                processes.signal_process(pid)
             return
         job = self._jobs.get(message["id"])
         match message["op"]:
@@ -117,7 +136,24 @@ class Launcher:
             case "kill" if job is not None:
                 job.kill("killed")
 
-    def _start(self, order: protocol.Order, output: int) -> None:
+    def _stage(self, message: protocol.Message, fds: list[int]) -> None:
+        """The manager hears of the child's end by the end of their connection."""
+        program = self._program()
+        for verify in message["tls"]:
+            program.prepare(verify=verify)
+        with socket.socket(fileno=os.dup(fds[0])) as connected:
+            pid = os.fork()
+            if pid == 0:
+                stage.run(self._setting, program.run, connected, fds[1:])
+        self._movers[pid] = message["call"]
+
+    def _program(self) -> Any:
+        """What moves files: a package of its own beside this one, for pods use it too."""
+        if self._moving is None:
+            self._moving = importlib.import_module(_MOVING)
+        return self._moving
+
+    def _start(self, order: protocol.Order, output: int, disks: list[int]) -> None:
         if order.id in self._jobs:
             raise ValueError("a job of this id runs already")
         if not self._uids:
@@ -128,7 +164,7 @@ class Launcher:
         spare, self._spare = self._spare or self._new_spare(), None
         self._spare_due = time.monotonic() + _SPARE_DELAY
         try:
-            fds = child.Descriptors(output=output, failure=failing, gate=gate)
+            fds = child.Descriptors(output=output, failure=failing, gate=gate, disks=tuple(disks))
             job = Job(self._setting, order, spare, uid, fds)
         except OSError:
             spare.discard()
@@ -139,6 +175,8 @@ class Launcher:
         finally:
             os.close(failing)
         self._jobs[job.id] = job
+        most_memory = 0 if job.by_cgroup else max(order.memory, cgroups.LEAST_MEMORY)
+        self._gauges.begin(job.id, job.pid, order.watched, most_memory)
         if gate is not None:
             os.close(gate[0])
             self._gates[job.id] = gate[1]
@@ -161,8 +199,15 @@ class Launcher:
         with contextlib.suppress(KeyError):
             self._events.unregister(source)
         self._manager_gone = True
+        for pid in self._movers:
+            processes.signal_process(pid)
         for job in self._jobs.values():
             job.kill("killed")
+
+    def _too_much(self, id: str, reason: protocol.Reason) -> None:
+        """It holds more of the disk, or of memory, than it may."""
+        if id in self._jobs:
+            self._jobs[id].kill(reason)
 
     # what becomes of the jobs
 
@@ -173,6 +218,8 @@ class Launcher:
                 pid, status = os.waitpid(-1, os.WNOHANG)  # orphans too: we are their reaper
                 if not pid:
                     return
+                self._movers.pop(pid, None)
+                self._gauges.ended(pid)
                 if pid in by_pid:
                     by_pid[pid].main_process_ended(status)
                 elif self._spare is not None and pid == self._spare.pid:  # somebody ended it
@@ -191,6 +238,7 @@ class Launcher:
         if job.id in self._births:  # so short a life that its beginning is still unread
             self._began(job)
         del self._jobs[job.id]
+        self._gauges.end(job.id)
         if job.id in self._gates:
             os.close(self._gates.pop(job.id))
         if ended.clean:
@@ -252,23 +300,25 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # they are for the manager, which then ends us in order
     linux.adopt_orphans()
     if config.ceiling.user is not None:
+        importlib.import_module(_MOVING)  # that user may not be able to read it
         linux.become(config.ceiling.user, config.ceiling.user)
     root = os.geteuid() == 0
     uids = range(config.uid_base, config.uid_base + protocol.UIDS_PER_INSTANCE)
     try:
-        held = None if config.probe else locks.take(config, root=root)
+        held = locks.take(config, root=root) if config.jobs else None
     except (locks.Refused, OSError) as refusal:
         hint = getattr(refusal, "hint", "the directory must exist and be writable for the manager")
         protocol.send(channel, protocol.encode({"event": "refused", "reason": str(refusal), "hint": hint}))
         return
-    tree = cgroups.find(f"hansa-{config.instance}-{config.uid_base}") if config.ceiling.cgroups else None
+    grouped = config.ceiling.cgroups and (config.jobs or config.probe)
+    tree = cgroups.find(f"hansa-{config.instance}-{config.uid_base}") if grouped else None
     try:
         if held is not None:
             sweep(tree, uids, root=root)
         setting = levels.find(config.ceiling, tree, uids[0])
         protocol.send(channel, protocol.encode({"event": "ready", "level": protocol.fields(setting.level)}))
-        if held is not None:
-            Launcher(channel, setting, tree, uids).serve()
+        if not config.probe:
+            Launcher(channel, setting, tree, uids, jobs=config.jobs).serve()
     finally:
         if tree is not None:
             tree.remove()

@@ -21,7 +21,7 @@ def isolate(*, root: bool, any_port: bool) -> None:
     if root:
         linux.unshare(linux.CLONE_NEWNET)
     else:
-        _enter_own_user_namespace()
+        enter_own_user_namespace()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP_RUNNING))
     if any_port:
@@ -31,10 +31,10 @@ def isolate(*, root: bool, any_port: bool) -> None:
             setting.write("0")
 
 
-def _enter_own_user_namespace() -> None:
-    """Not root: only the owner of a user namespace may set up the network in it."""
+def enter_own_user_namespace(more: int = 0) -> None:
+    """Not root: only the owner of a user namespace may set up the network in it, and whatever else is asked for."""
     uid, gid = os.getuid(), os.getgid()
-    linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNET)
+    linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNET | more)
     for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{file}", "w") as setting:
             setting.write(text)

@@ -54,6 +54,16 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
+def of_session(leader: int) -> set[int]:
+    """Every process of the session that this one leads, also those whose parents are gone."""
+    found = set()
+    for pid in _all():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid) == leader:
+                found.add(pid)
+    return found
+
+
 def is_namespaced(pid: int) -> bool:
     """True if the process lives in a pid namespace below ours."""
     return _namespace_depth(pid) > _namespace_depth(os.getpid())

@@ -4,27 +4,29 @@ One JSON object per packet of a SOCK_SEQPACKET socket pair, file descriptors att
 module: the manager as part of the package, the launcher alone. The order of talk:
 
     launcher → ready(level) | refused(reason, hint)
-    manager  → start(order) + output pipe       launcher → started(id) | failed(id, error)
+    manager  → start(order) + output pipe, disks      launcher → started(id) | failed(id, error)
     manager  → release, stop, kill (id)         launcher → ended(id, code, reason, …), once per started job
     manager  → dial(call, id, port, timeout)    launcher → dialled(call) + socket | undialled(call, error)
+    manager  → stage(call, tls) + channel, folders; unstage(call)      the channel's other end tells the rest
 """
 
 import array
 import json
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Message = dict[str, Any]
 LevelName = Literal["full", "namespaces", "landlock", "process"]
 Network = Literal["none", "own", "host"]
-Reason = Literal["exit", "oom", "timeout", "stopped", "killed", "lost"]
+Reason = Literal["exit", "oom", "disk", "timeout", "stopped", "killed", "lost"]
 
 LARGEST_PACKET = 192 * 1024  # stays below the default send buffer of every kernel we met
 UIDS_PER_INSTANCE = 256
 _RECEIVED_AT_MOST = LARGEST_PACKET + 4096  # an order is passed on with a few words around it
-_MOST_FDS = 4
+MOST_DISKS = 4
+_MOST_FDS = 4 + MOST_DISKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class Level:
     def trusted_only(self) -> bool:
         """True when a stranger's job could look around or outlive its kill here."""
         return self.name not in ("full", "namespaces") or self.kill == "group"
+
+    @property
+    def walks(self) -> bool:
+        """Whether a job comes to its folders by their real paths, as a user that does not own what lies above."""
+        return self.filesystem != "bwrap" and self.uid == "per-job"
 
     def inside(self, source: str, target: str = "/job") -> str:
         """The path by which a job sees a directory of ours: only a mount namespace can rename it."""
@@ -67,8 +74,9 @@ class Config:
     instance: str
     uid_base: int
     run_dir: str
-    probe: bool = False  # only look and report: no lock, no sweep, no jobs
+    probe: bool = False  # only look and report
     ceiling: Ceiling = Ceiling()
+    jobs: bool = True  # False: no lock and no sweep; whoever runs under its uids is somebody else's
 
     def to_json(self) -> str:
         ceiling = {name: getattr(self.ceiling, name) for name in Ceiling.__slots__}
@@ -96,6 +104,9 @@ class Order:
     binds: list[tuple[str, str, bool]]  # source, target, read-only
     group: int | None
     hold: bool
+    largest_file: int = 0
+    disks: list[str] = field(default_factory=list)  # where the devices that came along are mounted
+    watched: list[tuple[str, int, bool]] = field(default_factory=list)  # folder, bytes, shared
 
 
 def fields(record: Level | Order) -> Message:

@@ -30,11 +30,11 @@ class Spare:
         theirs.close()
 
     def employ(self, order: protocol.Order, uid: int, fds: child.Descriptors) -> None:
-        """Let it become that job, under the limits of that job."""
+        """Let it become that job, under the limits of that job. The folder is the job's once the job has started."""
         if self.group is not None:
             self.group.limit(memory=order.memory, cpu=order.cpu, pids=order.pids)
         message = protocol.encode({"order": protocol.fields(order), "uid": uid})
-        protocol.send(self._orders, message, [fds.output, fds.failure, *(fds.gate or ())])
+        protocol.send(self._orders, message, [fds.output, fds.failure, *(fds.gate or ()), *fds.disks])
         self._orders.close()
 
     def discard(self) -> None:

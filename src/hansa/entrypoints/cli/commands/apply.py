@@ -81,6 +81,8 @@ def _apply_one(
             with screen.waiting(f"{definition.name} in {manager.name}"):
                 answer = manager.call(method, "/system/services", body=service, timeout=timeout)
             outcome.action = "created" if existing is None else "updated"
+            for note in answer.headers.get_list("x-hansa-warning"):
+                screen.warn(f"{definition.name}: {note[:1000]}")
             if answer.status_code == 200 and answer.text.strip():  # how OSCAR reports members it could not update
                 screen.warn(f"{definition.name}: {answer.text.strip()[:1000]}")
     except errors.HansaError as error:

@@ -63,6 +63,7 @@ def show(bucket: options.BucketName, cluster: options.Cluster = None, as_json: o
             ("owner", found.get("owner")),
             ("allowed users", found.get("allowed_users")),
             ("objects", f"{len(objects)}, {quantities.show_size(used)}"),
+            ("closed for writing", found.get("closed_for_writing")),
         ]
     )
     screen.table(

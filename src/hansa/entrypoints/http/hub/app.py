@@ -6,16 +6,16 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from hansa import __version__
 from hansa.bootstrap import HubApp
-from hansa.entrypoints.http import document, problems
+from hansa.entrypoints.http import api_page, document, figures, problems
 from hansa.entrypoints.http.door import Door
 from hansa.entrypoints.http.hub import (
+    addresses,
     backups,
     clusters,
     configs,
@@ -27,10 +27,10 @@ from hansa.entrypoints.http.hub import (
     status,
     trust,
 )
-from hansa.entrypoints.http.openapi import answers
+from hansa.entrypoints.http.in_flight import InFlight
 from hansa.kernel.errors import HansaError
 
-_PEOPLE: tuple[ModuleType, ...] = (probes, inventory, clusters, status, configs, policies, backups, trust)
+_PEOPLE: tuple[ModuleType, ...] = (probes, inventory, clusters, addresses, status, configs, policies, backups, trust)
 _MEMBERS: tuple[ModuleType, ...] = (joining,)
 
 _ABOUT = """The hub of a Hansa federation: which clusters belong to it, how they are, and what they all should know.
@@ -52,17 +52,13 @@ def for_people(app: HubApp) -> FastAPI:
         version=__version__,
         description=_ABOUT,
         redirect_slashes=False,
-        docs_url="/docs",
+        docs_url=None,  # it would load scripts from elsewhere; `api_page` is ours
         redoc_url=None,
         openapi_url="/openapi.json",
     )
     _equip(api, app, _PEOPLE, app.telemetry.registry)
-
-    @api.get("/metrics", tags=["system"], response_class=Response, responses=answers(200, body="text"))
-    async def telemetry() -> Response:
-        """What Prometheus collects."""
-        return Response(generate_latest(app.telemetry.registry), media_type=CONTENT_TYPE_LATEST)
-
+    figures.add_to(api, app.telemetry.registry, app.sign_in, app.settings.http.metrics_token.get_secret_value())
+    api_page.add_to(api)
     return api
 
 
@@ -70,7 +66,7 @@ def for_members(app: HubApp) -> ASGIApp:
     """Managers are told what to call by their own version; there is no document of it."""
     api = FastAPI(redirect_slashes=False, docs_url=None, redoc_url=None, openapi_url=None)
     _equip(api, app, _MEMBERS, CollectorRegistry())
-    return members.Shortcut(app, api)
+    return members.Shortcut(app, api, api.state.bodies)
 
 
 def _equip(api: FastAPI, app: HubApp, modules: Sequence[ModuleType], registry: CollectorRegistry) -> None:
@@ -80,4 +76,5 @@ def _equip(api: FastAPI, app: HubApp, modules: Sequence[ModuleType], registry: C
     api.add_exception_handler(HansaError, problems.as_answer)
     api.add_exception_handler(HTTPException, problems.as_http_answer)
     api.add_exception_handler(RequestValidationError, problems.as_validation_answer)
-    api.add_middleware(Door, registry=registry)
+    api.state.bodies = InFlight(app.settings.http.bodies_limit)
+    api.add_middleware(Door, registry=registry, bodies=api.state.bodies)

@@ -30,7 +30,7 @@ _FILE: Responses = {200: {"description": "The file", "content": {"application/gz
 async def backup(request: Request, app: HubAppDep, caller: CallerDep) -> Response:
     """Everything the hub knows at one moment, its secrets locked with the passphrase."""
     acting.require_admin(caller)
-    asked = decode_native(await read_body(request, _LARGEST), NewBackup)
+    asked = decode_native(await read_body(request, _LARGEST, caller.uid), NewBackup)
     spool = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115 - closed when it was sent
     try:
         await asyncio.to_thread(app.save, asked.passphrase, spool)

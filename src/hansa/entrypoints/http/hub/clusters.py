@@ -30,7 +30,7 @@ _TOO_LARGE = answers(413, errors="problem")
 )
 async def register(request: Request, app: HubAppDep, caller: CallerDep) -> Response:
     """Adds an OSCAR cluster that has no manager of ours: the hub itself asks it from now on."""
-    asked = decode_native(await read_body(request, _LARGEST), NewOscarCluster)
+    asked = decode_native(await read_body(request, _LARGEST, caller.uid), NewOscarCluster)
     return JsonAnswer(view(await outsiders.register(app.hub, app.outsiders, caller, asked)), 201)
 
 
@@ -47,7 +47,7 @@ async def show(hub: HubDep, caller: CallerDep, cluster: str) -> Response:
 )
 async def describe(request: Request, hub: HubDep, caller: CallerDep, cluster: str) -> Response:
     """What the admin says of a cluster; it wins over what the cluster says itself."""
-    said = decode_native(await read_body(request, _LARGEST), FactsChange)
+    said = decode_native(await read_body(request, _LARGEST, caller.uid), FactsChange)
     return JsonAnswer(view(await acting.describe(hub, caller, cluster, said)))
 
 
@@ -71,7 +71,7 @@ async def status(hub: HubDep, caller: CallerDep, cluster: ClusterId) -> Response
 )
 async def change_status(request: Request, hub: HubDep, caller: CallerDep, cluster: ClusterId) -> Response:
     """What is wanted of a cluster: to be a member, to drain, to leave; to take nothing new. The rest stays as it is."""
-    asked = decode_native(await read_body(request, _LARGEST), StatusChange)
+    asked = decode_native(await read_body(request, _LARGEST, caller.uid), StatusChange)
     return JsonAnswer(inventory.status_of(await acting.change_status(hub, caller, cluster, asked)))
 
 

@@ -66,7 +66,7 @@ async def show(hub: HubDep, caller: CallerDep, name: Name) -> Response:
 @router.put("/configs/{name}", responses=result(200, DocumentState) | _WRITE, openapi_extra=_BODY)
 async def put(request: Request, hub: HubDep, caller: CallerDep, name: Name) -> Response:
     """A new version, which begins to spread. The same as the newest again changes nothing."""
-    new = decode_native(await read_body(request, _LARGEST), NewDocument)
+    new = decode_native(await read_body(request, _LARGEST, caller.uid), NewDocument)
     return JsonAnswer(viewing.after(hub, await changing.put(hub, caller, name, new)))
 
 
@@ -129,7 +129,7 @@ async def stop(hub: HubDep, caller: CallerDep, name: Name) -> Response:
 )
 async def roll_back(request: Request, hub: HubDep, caller: CallerDep, name: Name) -> Response:
     """Back to what it said in an older version: a new version, told to all at once unless stages are given."""
-    asked = decode_native(await read_body(request, _LARGEST), RollBack)
+    asked = decode_native(await read_body(request, _LARGEST, caller.uid), RollBack)
     return JsonAnswer(viewing.after(hub, await changing.roll_back(hub, caller, name, asked)))
 
 
@@ -148,5 +148,5 @@ async def overview(hub: HubDep, caller: CallerDep) -> Response:
 @router.put("/federation/config", responses=result(200, DocumentState) | _WRITE, openapi_extra=_BODY)
 async def put_federation(request: Request, hub: HubDep, caller: CallerDep) -> Response:
     """The document `federation`; the same as `/v1/configs/federation`."""
-    new = decode_native(await read_body(request, _LARGEST), NewDocument)
+    new = decode_native(await read_body(request, _LARGEST, caller.uid), NewDocument)
     return JsonAnswer(viewing.after(hub, await changing.put(hub, caller, _FEDERATION, new)))

@@ -48,7 +48,7 @@ async def live(
     ] = "",
 ) -> Response:
     """The inventory as it changes, as server-sent events: a cluster's entry at most four times a second."""
-    return EventStream(hub.streams.follow(selectors.parse(asked.selector), last_event_id))
+    return EventStream(hub.streams.follow(selectors.parse(asked.selector), last_event_id, person=caller.uid))
 
 
 @router.get("/inventory/history", responses=result(200, History) | answers(400, 401, 404, errors="problem"))

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from hansa.entrypoints.http.clients import stranger
 from hansa.entrypoints.http.hub.context import HubDep
 from hansa.entrypoints.http.hub.tls import LateMemberDep, MemberDep
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
@@ -24,14 +25,14 @@ async def roots(hub: HubDep) -> Response:
 @router.post("/join")
 async def join(request: Request, hub: HubDep) -> Response:
     """A token and a signing request become a certificate."""
-    said = decode_native(await read_body(request, _LARGEST), Join)
+    said = decode_native(await read_body(request, _LARGEST, stranger(request)), Join)
     return JsonAnswer(await joining.join(hub, said), headers=_NO_STORE)
 
 
 @router.post("/renew")
 async def renew(request: Request, hub: HubDep, member: LateMemberDep) -> Response:
     """A new certificate for a new key."""
-    said = decode_native(await read_body(request, _LARGEST), Renew)
+    said = decode_native(await read_body(request, _LARGEST, member.known.id), Renew)
     return JsonAnswer(await joining.renew(hub, member.shown, said), headers=_NO_STORE)
 
 

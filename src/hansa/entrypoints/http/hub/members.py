@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansa.bootstrap import HubApp
-from hansa.entrypoints.http import problems
+from hansa.entrypoints.http import in_flight, problems
 from hansa.entrypoints.http.hub.tls import Member, member_of
+from hansa.entrypoints.http.in_flight import InFlight
 from hansa.entrypoints.http.wire import decode_native, read_body
 from hansa.federation import Known, desired, heartbeats, standing
 from hansa.identity import authority
@@ -27,6 +28,7 @@ from hansa.messages.members import Heartbeat
 WAITING = 8192
 HEARTBEAT = "/member/v1/heartbeat"
 _LARGEST = 8 * 2**20
+_MOST_PARTS = 500_000  # in all sections: some ten thousand nodes
 _LONGEST_WAIT = 60.0
 _LATEST = 2**62
 _NOTHING_NEW = (204, b"")
@@ -40,8 +42,9 @@ _Way = Callable[[Scope, Receive, Member], Awaitable[_Answer]]
 class Shortcut:
     """Plain ASGI."""
 
-    def __init__(self, app: HubApp, rest: ASGIApp) -> None:
+    def __init__(self, app: HubApp, rest: ASGIApp, bodies: InFlight) -> None:
         self._app = app
+        self._bodies = bodies
         self._rest = rest
         self._ways: Mapping[tuple[str, str], _Way] = {
             ("POST", HEARTBEAT): self._heartbeat,
@@ -53,11 +56,14 @@ class Shortcut:
         if way is None:
             await self._rest(scope, receive, send)
             return
+        claim = in_flight.make_claim(scope, self._bodies)
         try:
             status, body = await way(scope, receive, await member_of(self._app.hub, scope))
         except HansaError as error:
             await _refuse(error, scope, receive, send)
             return
+        finally:
+            claim.close()  # what was heard is kept by now
         headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")] if body else []
         await send({"type": "http.response.start", "status": status, "headers": headers})
         last = max(0, len(body) - 1) // WAITING * WAITING
@@ -74,11 +80,11 @@ class Shortcut:
             return None
 
     async def _heartbeat(self, scope: Scope, receive: Receive, member: Member) -> _Answer:
-        return 200, self._hear(member.known, member.shown, await _body(scope, receive))
+        return 200, self._hear(member.known, member.shown, await _body(scope, receive, member.known.id))
 
     def _hear(self, known: Known, shown: authority.Presented, body: bytes) -> bytes:
         """How a cluster is: answered from memory, written down with others a moment later."""
-        heard = heartbeats.hear(self._app.hub, known, decode_native(body, Heartbeat), shown.serial)
+        heard = heartbeats.hear(self._app.hub, known, decode_native(body, Heartbeat, _MOST_PARTS), shown.serial)
         self._app.telemetry.heartbeats.inc()
         return _encode(heard)
 
@@ -89,14 +95,14 @@ class Shortcut:
         return _NOTHING_NEW if found is None else (200, _encode(found))
 
 
-async def _body(scope: Scope, receive: Receive) -> bytes:
+async def _body(scope: Scope, receive: Receive, cluster: str) -> bytes:
     """Mostly it is all there by now; one that trickles in is read with all due care."""
     first = await receive()
     if first["type"] == "http.request" and not first.get("more_body"):
         body = cast(bytes, first.get("body", b""))
         if len(body) <= _LARGEST:
             return body
-    return await read_body(Request(scope, _once_more(first, receive)), _LARGEST)
+    return await read_body(Request(scope, _once_more(first, receive)), _LARGEST, cluster)
 
 
 def _once_more(first: Message, receive: Receive) -> Receive:

@@ -40,7 +40,7 @@ async def show(hub: HubDep, caller: CallerDep, name: Name) -> Response:
 @router.put("/{name}", responses=result(200, Policy) | _WRITE, openapi_extra=_BODY)
 async def put(request: Request, hub: HubDep, caller: CallerDep, name: Name) -> Response:
     """A new version, in force at once. The same as the newest again changes nothing."""
-    new = decode_native(await read_body(request, _LARGEST), NewPolicy)
+    new = decode_native(await read_body(request, _LARGEST, caller.uid), NewPolicy)
     return JsonAnswer(policies.changing.view(await policies.changing.put(hub, caller, name, new)))
 
 
@@ -63,5 +63,5 @@ async def versions(hub: HubDep, caller: CallerDep, name: Name) -> Response:
 )
 async def dry_run(request: Request, hub: HubDep, caller: CallerDep, name: Name) -> Response:
     """What would be different with this version, at this moment; nothing is changed."""
-    new = decode_native(await read_body(request, _LARGEST), NewPolicy)
+    new = decode_native(await read_body(request, _LARGEST, caller.uid), NewPolicy)
     return JsonAnswer(policies.changing.dry_run(hub, name, new))

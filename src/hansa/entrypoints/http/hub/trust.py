@@ -25,7 +25,7 @@ _NO_STORE = {"Cache-Control": "no-store"}  # what holds a secret is kept by nobo
 )
 async def create_token(request: Request, hub: HubDep, caller: CallerDep) -> Response:
     """A token to join with. It is shown in this answer only, and good for one cluster."""
-    asked = decode_native(await read_body(request, _LARGEST), NewToken)
+    asked = decode_native(await read_body(request, _LARGEST, caller.uid), NewToken)
     return JsonAnswer(await tokens.create(hub, caller, asked), status_code=201, headers=_NO_STORE)
 
 

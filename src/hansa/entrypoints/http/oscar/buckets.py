@@ -10,7 +10,7 @@ from starlette.responses import Response
 from hansa import storage
 from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, body_of, result
-from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
+from hansa.entrypoints.http.wire import JsonAnswer, read_document
 from hansa.identity import ADMIN_UID
 from hansa.kernel import clock, quantities
 from hansa.storage import Bucket, BucketView
@@ -78,6 +78,7 @@ class BucketPage(BucketShown, frozen=True, kw_only=True):
     objects: tuple[ObjectShown, ...] | UnsetType = UNSET
     storage_quota: QuotaShown
     storage_usage: ContentsShown | UnsetType = UNSET
+    closed_for_writing: str | UnsetType = UNSET  # why, in words
     next_page: str | UnsetType = UNSET
     is_truncated: bool
     returned_items: int
@@ -103,7 +104,7 @@ _EXAMPLE = {"bucket_name": "photos", "visibility": "restricted", "allowed_users"
 )
 async def create_bucket(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new bucket of the caller; private unless said otherwise."""
-    body = decode(await read_body(request, _LARGEST_BODY), BucketBody)
+    body = await read_document(request, BucketBody, caller.uid, _LARGEST_BODY)
     await app.buckets.create(caller, body.bucket_name, body.visibility, body.allowed_users)
     return Response(status_code=201)
 
@@ -123,7 +124,7 @@ async def list_buckets(app: AppDep, caller: CallerDep) -> Response:
 )
 async def update_bucket(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """Another visibility, or other allowed users, for a bucket that no service made."""
-    body = decode(await read_body(request, _LARGEST_BODY), BucketBody)
+    body = await read_document(request, BucketBody, caller.uid, _LARGEST_BODY)
     await app.buckets.update(caller, body.bucket_name, body.visibility, body.allowed_users)
     return Response(status_code=204)
 
@@ -153,7 +154,7 @@ async def delete_bucket(app: AppDep, caller: CallerDep, bucket: BucketName) -> R
 )
 async def presign(request: Request, app: AppDep, caller: CallerDep, bucket: BucketName) -> Response:
     """A link to upload or download one object without keys."""
-    body = decode(await read_body(request, _LARGEST_BODY), LinkBody)
+    body = await read_document(request, LinkBody, caller.uid, _LARGEST_BODY)
     wanted = storage.link_request(
         body.object_key, body.operation, body.expires_in or body.expires, body.content_type, body.extra_headers
     )
@@ -203,6 +204,7 @@ def _page(view: BucketView) -> BucketPage:
         )
         if held.complete
         else UNSET,
+        closed_for_writing=view.closed or UNSET,
         next_page=view.page.next_page or UNSET,
         is_truncated=bool(view.page.next_page),
         returned_items=len(objects),

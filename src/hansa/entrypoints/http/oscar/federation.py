@@ -12,7 +12,7 @@ from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, body_of, result
 from hansa.entrypoints.http.parameters import Flag, ServiceName, flag
 from hansa.entrypoints.http.shapes import Members
-from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
+from hansa.entrypoints.http.wire import JsonAnswer, read_document, warned
 from hansa.identity import Caller, access
 from hansa.kernel import clock
 from hansa.services import membership, reading, replicas, wire_view
@@ -27,7 +27,8 @@ def _shown(topology: str, members: Sequence[Any]) -> dict[str, Any]:
 
 async def _change(request: Request, app: AppDep, caller: CallerDep, service: str, verb: membership.Verb) -> Response:
     """200 also when a member could not be told (`warnings` names it); `?strict=true` makes that a 502."""
-    wanted = decode(await read_body(request, app.settings.http.body_limit), membership.MembersRequest)
+    reading.owned(app.room, caller, service)  # nobody else's is read
+    wanted = await read_document(request, membership.MembersRequest, caller.uid)
     authorization = request.headers.get("authorization", "")
     done = await membership.change(app.room, caller, service, wanted, verb, authorization)
     shown = _shown(done.topology, done.members)
@@ -35,7 +36,7 @@ async def _change(request: Request, app: AppDep, caller: CallerDep, service: str
         shown["warnings"] = [{"member": one.member, "reason": one.reason} for one in done.failures]
         if flag("strict", request.query_params.get("strict", "")):
             raise replicas.FederationFailed(render.warnings(done.failures))
-    return JsonAnswer(shown)
+    return warned(JsonAnswer(shown), done.notes)
 
 
 async def _read(request: Request, app: App, caller: Caller, service: str, *, with_state: bool) -> Response:
@@ -55,6 +56,7 @@ async def _read(request: Request, app: App, caller: Caller, service: str, *, wit
                 "last_seen": clock.rfc3339(one.last_seen) if one.last_seen is not None else None,
                 "definition": one.definition,
                 "trouble": one.trouble,
+                "way": one.way,
             }
             for one in found
         ]

@@ -12,10 +12,10 @@ from hansa.entrypoints.http.document import SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
 from hansa.entrypoints.http.parameters import ServiceName
 from hansa.entrypoints.http.wire import read_body
-from hansa.identity import Basic, Caller, looks_like_service_token, parse_authorization, service_caller
+from hansa.identity import Basic, Caller, looks_like_service_token, parse_authorization, same_secret, service_caller
 from hansa.kernel import names
 from hansa.kernel.errors import Invalid, Unauthenticated
-from hansa.services import Invocation, delegation, submission
+from hansa.services import Invocation, delegation, replicas, submission
 
 router = APIRouter(tags=["jobs"], default_response_class=Response)
 
@@ -40,12 +40,13 @@ async def _invoker(app: App, request: Request, service: str) -> Caller:
     if looks_like_service_token(given.token):
         record = app.room.records.get(service)
         known = record if record is not None and record.phase == "ready" else None
-        return service_caller(
-            given.token,
-            service=service,
-            owner=known.service.owner if known else "",
-            expected=known.service.token if known else "",
-        )
+        webhook = app.room.webhook
+        if known is not None and webhook is not None and same_secret(given.token, webhook.token(service)):
+            return Caller.of_service(service, known.service.owner, from_store=True)
+        giver = replicas.giver_of(app.room, known, given.token) if known is not None else None
+        if known is not None and giver is not None:
+            return Caller.of_service(service, known.service.owner, giver=giver)
+        return service_caller(given.token, service=service, owner="", expected="")
     return await app.sign_in.user(given.token)
 
 
@@ -62,7 +63,7 @@ def _parcel(request: Request, job: str) -> delegation.Parcel | None:
     path = tuple(part.strip() for part in request.headers.get("x-hansa-path", "").split(",") if part.strip())
     if len(permit) != 64 or len(origin) > 255 or len(path) > 64:
         raise Invalid("the headers of this delegated job are not valid")
-    return delegation.Parcel(job, origin, path or (origin,), permit, request.headers.get("authorization", ""))
+    return delegation.Parcel(job, origin, path or (origin,), permit)
 
 
 _PATH = {"async": "job", "sync": "run"}
@@ -81,7 +82,8 @@ async def submit(request: Request, app: AppDep, service: ServiceName, delegated:
     wanted = delegated.strip()
     if wanted:
         names.job(wanted)
-    body = await read_body(request, app.settings.http.body_limit)
+    submission.invocable(app.room, caller, service)  # or its body is not even read
+    body = await read_body(request, app.settings.http.body_limit, caller.uid)
     noted = _invocation(request, "async", service, caller.uid)
     job = await submission.submit(
         app.room,
@@ -106,7 +108,8 @@ async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
     A script that fails is a 502 with its output and the header `X-Hansa-Exit-Code`."""
     started = time.perf_counter()
     caller = await _invoker(app, request, service)
-    body = await read_body(request, app.settings.http.body_limit)
+    submission.invocable(app.room, caller, service)
+    body = await read_body(request, app.settings.http.body_limit, caller.uid)
     noted = _invocation(request, "sync", service, caller.uid)
     status = 503
     try:

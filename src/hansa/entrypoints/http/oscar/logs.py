@@ -44,12 +44,7 @@ def _execution(one: Invocation) -> dict[str, object]:
 @router.get("/system/logs/{service}", responses=result(200, JobListing) | answers(400, 401, 403, 404))
 async def jobs(app: AppDep, caller: CallerDep, service: ServiceName, page: JobsPage = "") -> Response:
     """The service's jobs, newest first."""
-    listed = await history.page(app.room, caller, service, page)
-    body: dict[str, object] = {"jobs": {one.name: render.job(one) for one in listed.jobs}}
-    if listed.next_page:
-        body["next_page"] = listed.next_page
-        body["remaining_jobs"] = listed.remaining
-    return JsonAnswer(body)
+    return JsonAnswer(render.job_page(await history.page(app.room, caller, service, page)))
 
 
 @router.delete("/system/logs/{service}", status_code=204, responses=answers(204, 400, 401, 403, 404))

@@ -129,11 +129,12 @@ class OneMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 @router.get("/system/metrics", responses=result(200, SummaryShown) | answers(400, 401, errors="json"))
 async def summary(app: AppDep, caller: CallerDep, start: Start = "", end: End = "") -> Response:
-    """Sums over all services the caller can see."""
+    """Sums over all services the caller can see. Users are counted; others are named to the admin's view only."""
     window = Window.of(start, end, app.clock.now())
     found = await app.usage.summary(window, _scope(app.room.records.all(), caller))
     first, last = window.shown()
-    return JsonAnswer(SummaryShown(start=first, end=last, totals=_totals(found), sources=_sources(found.sources)))
+    totals = _totals(found, _named(found.users, caller))
+    return JsonAnswer(SummaryShown(start=first, end=last, totals=totals, sources=_sources(found.sources)))
 
 
 @router.get(
@@ -150,7 +151,8 @@ async def breakdown(
     include_users: Flag = "",
     format: Annotated[str, Query(json_schema_extra={"enum": ["json", "csv"]})] = "json",
 ) -> Response:
-    """The same by service, user or country; as JSON, or as CSV without the lists of users."""
+    """The same by service, user or country; as JSON, or as CSV without the lists of users. By user, the caller's own
+    line only, unless with the admin's view."""
     window = Window.of(start, end, app.clock.now())
     wanted = format.strip().lower()
     if wanted not in ("json", "csv"):
@@ -159,9 +161,14 @@ async def breakdown(
     if wanted == "csv" and with_users:
         raise BadMetric("include_users is not supported for csv", hint="ask for json")
     lines = await app.usage.breakdown(window, _scope(app.room.records.all(), caller), group_by)
-    items = [_item(group_by.strip().lower(), line, with_users) for line in lines]
+    by = group_by.strip().lower()
+    items = [
+        _item(by, line, _named(line.users, caller) if with_users else UNSET)
+        for line in lines
+        if by != "user" or _named((line.key,), caller)
+    ]
     if wanted == "csv":
-        return Response(_table(group_by.strip().lower(), items), media_type="text/csv")
+        return Response(_table(by, items), media_type="text/csv")
     first, last = window.shown()
     return JsonAnswer({"start": first, "end": last, "group_by": group_by, "items": items})
 
@@ -203,11 +210,16 @@ def _visible(record: Record, caller: Caller) -> bool:
     return access.may_see(caller, owner=service.owner, visibility=service.visibility, allowed=service.allowed_users)
 
 
+def _named(users: Sequence[str], caller: Caller) -> tuple[str, ...]:
+    """Whom the caller may know of: who else used a shared service is not their business."""
+    return tuple(one for one in users if caller.admin_view or one == caller.uid)
+
+
 def _sources(sources: Sequence[Source]) -> tuple[SourceShown, ...]:
     return tuple(SourceShown(name=one.name, status=one.status, notes=one.notes or UNSET) for one in sources)
 
 
-def _totals(found: Summary) -> Totals:
+def _totals(found: Summary, users: tuple[str, ...]) -> Totals:
     return Totals(
         services_count_active=found.active,
         services_count_total=found.total,
@@ -220,7 +232,7 @@ def _totals(found: Summary) -> Totals:
         countries_count=0,
         countries=(),
         users_count=len(found.users),
-        users=found.users,
+        users=users,
     )
 
 
@@ -233,7 +245,7 @@ def _metric(one: Metric) -> dict[str, Any]:
     }
 
 
-def _item(group_by: str, line: Line, with_users: bool) -> ByService | ByUser | ByCountry:
+def _item(group_by: str, line: Line, users: tuple[str, ...] | UnsetType) -> ByService | ByUser | ByCountry:
     counts = line.counts
     if group_by == "user":
         return ByUser(key=line.key, executions_count=counts.executions)
@@ -251,7 +263,7 @@ def _item(group_by: str, line: Line, with_users: bool) -> ByService | ByUser | B
         requests_count_async=counts.queued,
         requests_count_exposed=counts.exposed,
         unique_users_count=len(line.users),
-        users=line.users if with_users else UNSET,
+        users=users,
     )
 
 

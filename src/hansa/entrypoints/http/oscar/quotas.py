@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, at_least_one, body_of, result
-from hansa.entrypoints.http.wire import JsonAnswer, convert, decode, read_body
+from hansa.entrypoints.http.wire import JsonAnswer, convert, read_document
 from hansa.identity import access
 from hansa.kernel import quantities
 from hansa.kernel.errors import Forbidden
@@ -123,7 +123,7 @@ async def change_quota(request: Request, app: AppDep, caller: CallerDep, user_id
     """Other limits for a user; what is left out stays as it is. A gpu limit needs another one beside it."""
     access.require_admin(caller, "change quotas")
     check_uid(user_id)
-    document = decode(await read_body(request, _LARGEST_BODY), dict[str, Any])
+    document = await read_document(request, dict[str, Any], caller.uid, _LARGEST_BODY)
     if document.get("ephemeral_storage") is None and _HYPHENATED in document:
         document["ephemeral_storage"] = document.pop(_HYPHENATED)
     await app.quotas.change(user_id, _change(convert(document, QuotaBody)))
@@ -151,9 +151,9 @@ def _shown(report: QuotaReport) -> QuotaShown:
     return QuotaShown(
         user_id=report.uid,
         resources={
-            "cpu": Amount(max=limits.cpu, used=report.jobs.amount),
-            "memory": Amount(max=limits.memory, used=report.jobs.size),
-            "ephemeral-storage": Amount(max=limits.ephemeral_storage, used=0),
+            "cpu": Amount(max=limits.cpu, used=report.running.amount),
+            "memory": Amount(max=limits.memory, used=report.running.size),
+            "ephemeral-storage": Amount(max=limits.ephemeral_storage, used=report.disk.size),
             "gpu": Amount(max=limits.gpu, used=0),
         },
         volumes=VolumesShown(

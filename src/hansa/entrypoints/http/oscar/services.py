@@ -1,20 +1,23 @@
 """`/system/services`: create, read, update, delete; deployment state, logs, start and stop of exposed ones."""
 
-from http.cookies import SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hansa.entrypoints.http import render
+from hansa.entrypoints.http.clients import address_of
 from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, authorization_of
 from hansa.entrypoints.http.document import ADMIN, SERVICE, USER, callable_by
+from hansa.entrypoints.http.exposed import visitors
+from hansa.entrypoints.http.exposed.cookies import cookie_name
+from hansa.entrypoints.http.exposed.paths import base_of
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.oscar.service_body import service_body
 from hansa.entrypoints.http.parameters import Flag, Include, ServiceName, Tail, Timestamps, flag, tail
 from hansa.entrypoints.http.shapes import DeploymentLog, DeploymentShown, ServiceShown
-from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, decode, read_body
-from hansa.identity import looks_like_service_token, service_caller
+from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, read_document, warned
+from hansa.identity import VISIT_SECONDS, looks_like_service_token, service_caller
 from hansa.kernel import clock, names
 from hansa.kernel.errors import Unauthenticated
 from hansa.services import NotExposed, Service, creation, reading
@@ -31,9 +34,9 @@ _DEPLOYMENT = result(200, DeploymentShown) | answers(400, 401, 403, 404, 409)
 )
 async def create(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new service with its buckets; ready for jobs when this answers."""
-    definition = decode(await read_body(request, app.settings.http.body_limit), Service)
-    await creation.create(app.room, caller, definition, request.headers.get("authorization", ""))
-    return Response(status_code=201)
+    definition = await read_document(request, Service, caller.uid)
+    made = await creation.create(app.room, caller, definition, request.headers.get("authorization", ""))
+    return warned(Response(status_code=201), made.notes)
 
 
 @router.put(
@@ -44,12 +47,12 @@ async def create(request: Request, app: AppDep, caller: CallerDep) -> Response:
 )
 async def update(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new definition of an existing service; blank secrets stay as they were."""
-    definition = decode(await read_body(request, app.settings.http.body_limit), Service)
+    definition = await read_document(request, Service, caller.uid)
     names.service(definition.name)
-    _, failures = await creation.update(app.room, caller, definition, request.headers.get("authorization", ""))
-    if failures:
-        return TextAnswer(render.warnings(failures))
-    return Response(status_code=204)
+    done = await creation.update(app.room, caller, definition, request.headers.get("authorization", ""))
+    if done.failures:
+        return warned(TextAnswer(render.warnings(done.failures)), done.notes)
+    return warned(Response(status_code=204), done.notes)
 
 
 @router.get("/system/services", responses=result(200, list[ServiceShown]) | answers(400, 401))
@@ -149,35 +152,35 @@ async def restart(app: AppDep, caller: CallerDep, name: ServiceName) -> Response
     openapi_extra=callable_by(SERVICE, ADMIN, USER),
 )
 async def authorise(request: Request, app: AppDep, name: ServiceName) -> Response:
-    """For a proxy in front of an exposed service: may this visitor in? Leaves a cookie for the next request."""
+    """For a proxy in front of an exposed service: may this visitor in? Leaves a cookie for the next quarter of an hour,
+    good for this service and visitor as long as the visitor may in. It is not the service's token."""
     names.service(name)
     record = app.room.records.get(name)
-    token = _visitor_token(request, name)
+    answer = Response(status_code=200, headers={"Cache-Control": "no-store"})
+    if record is not None and record.phase == "ready" and visitors.caller_by_cookie(app, record.service, request):
+        return answer  # nobody's visit prolongs itself
+    token = _visitor_token(request)
     if looks_like_service_token(token):
         expected = record.service.token if record and record.phase == "ready" else ""
-        service_caller(token, service=name, owner=record.service.owner if record else "", expected=expected)
+        caller = service_caller(token, service=name, owner=record.service.owner if record else "", expected=expected)
         assert record is not None
     else:
-        caller = await app.sign_in.caller(authorization_of(request))
+        caller = await app.sign_in.caller(authorization_of(request), address_of(request))
         record = reading.get(app.room, caller, name)
-    answer = Response(status_code=200)
     answer.set_cookie(
         cookie_name(name),
-        record.service.token,
-        path=f"/system/services/{name}/exposed",
+        app.visits.issue(caller, service=name, token=record.service.token),
+        max_age=VISIT_SECONDS,
+        path=base_of(name),
         httponly=True,
         samesite="lax",
-        secure=request.url.scheme == "https",
+        secure=_is_https(request),
     )
     return answer
 
 
-def cookie_name(service: str) -> str:
-    return f"oscar_service_{service.replace('-', '_')}_auth"
-
-
-def _visitor_token(request: Request, name: str) -> str:
-    """A service token may come as bearer, in the query, in the forwarded address's query, or in the cookie."""
+def _visitor_token(request: Request) -> str:
+    """A service token may come as bearer, in the query, or in the forwarded address's query."""
     scheme, _, given = authorization_of(request).partition(" ")
     if scheme.lower() == "bearer":
         return given.strip()
@@ -186,12 +189,14 @@ def _visitor_token(request: Request, name: str) -> str:
     forwarded = parse_qs(urlsplit(request.headers.get("x-forwarded-uri", "")).query).get("token")
     if forwarded:
         return forwarded[0]
-    cookie = SimpleCookie(request.headers.get("cookie", "")).get(cookie_name(name))
-    if cookie is not None:
-        return cookie.value
     if scheme:
         return ""
     raise Unauthenticated("no token was given", hint="send the service token as bearer, ?token= or cookie")
+
+
+def _is_https(request: Request) -> bool:
+    """Whether the visitor came over TLS, which a proxy in front ends. Who lies hides the cookie from themselves."""
+    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", "").strip().lower())
 
 
 def _wants_deployment(include: str) -> bool:

@@ -13,7 +13,7 @@ from hansa.entrypoints.http import status as status_view
 from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, body_of, result
 from hansa.entrypoints.http.shapes import Config, Info, Ready, Status
-from hansa.entrypoints.http.wire import BadBody, JsonAnswer, TextAnswer, decode, read_body
+from hansa.entrypoints.http.wire import BadBody, JsonAnswer, TextAnswer, read_document
 from hansa.identity import Caller, access
 
 router = APIRouter(tags=["system"], default_response_class=Response)
@@ -92,7 +92,7 @@ def _groups(app: App) -> list[str]:
 async def change_config(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """The admin decides which images services may use."""
     access.require_admin(caller, "change the configuration")
-    change = decode(await read_body(request, app.settings.http.body_limit), ConfigChange)
+    change = await read_document(request, ConfigChange, caller.uid)
     if any(not one.strip() or len(one) > _LONGEST for one in change.allowed_image_repositories):
         raise BadBody(
             f"an entry of allowed_image_repositories is blank or longer than {_LONGEST} characters",

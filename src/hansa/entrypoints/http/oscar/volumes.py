@@ -10,7 +10,7 @@ from starlette.responses import Response
 from hansa import resources
 from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, body_of, result
-from hansa.entrypoints.http.wire import JsonAnswer, decode, read_body
+from hansa.entrypoints.http.wire import JsonAnswer, read_document
 from hansa.storage import VolumeView
 
 router = APIRouter(tags=["volumes"], default_response_class=Response)
@@ -64,7 +64,7 @@ async def list_volumes(app: AppDep, caller: CallerDep) -> Response:
 )
 async def create_volume(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """A new, empty volume within the caller's quota."""
-    body = decode(await read_body(request, _LARGEST_BODY), VolumeBody)
+    body = await read_document(request, VolumeBody, caller.uid, _LARGEST_BODY)
     return JsonAnswer(_shown(await app.volumes.create(caller, body.name, body.size)), 201)
 
 

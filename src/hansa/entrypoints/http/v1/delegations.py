@@ -1,27 +1,30 @@
 """`/v1/delegations/{job}`: what two managers ask each other about a job one gave the other, by its permit.
 
-`GET`, `…/log` and `DELETE` are answered where the job runs, `…/publish` and `…/storage` where it came from.
+`GET`, `…/log` and `DELETE` are answered where the job runs, `…/publish` and `…/storage` where it came from, or, of one
+that was submitted to a replica (`…/adopted/{job}`), where its data is.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from hansa import __version__
-from hansa.entrypoints.http.context import AppDep, CallerDep, authorization_of
-from hansa.entrypoints.http.document import PERMIT, callable_by
-from hansa.entrypoints.http.openapi import answers
-from hansa.entrypoints.http.parameters import JobName, Timestamps, flag
-from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer
+from hansa.entrypoints.http.context import AppDep, CallerDep, secret_of
+from hansa.entrypoints.http.document import PERMIT, REPLICA_KEY, callable_by
+from hansa.entrypoints.http.openapi import answers, raw_body
+from hansa.entrypoints.http.parameters import JobName, ServiceName, Timestamps, flag
+from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, read_body
 from hansa.identity import access
 from hansa.kernel import names
-from hansa.kernel.errors import Conflict, NotFound, Unauthenticated
-from hansa.services import history, receiving
+from hansa.kernel.errors import Conflict, Invalid, NotFound
+from hansa.services import adopting, history, receiving, secret_parts
 
+_PERMIT = 64  # characters
 router = APIRouter(prefix="/v1", tags=["federation"], default_response_class=Response)
-CAPABILITIES = ("delegation-permits", "mesh-tokens")
+CAPABILITIES = ("delegation-permits", "mesh-tokens", secret_parts.REPLICA_KEYS)
 
 
 class Superseded(Conflict):
@@ -30,17 +33,20 @@ class Superseded(Conflict):
     code = "delegation.superseded"
 
 
+def _store(found: Mapping[str, str]) -> Response:
+    shown = {"minio_provider": {**found, "verify": found["verify"] == "true"}}
+    return JsonAnswer(shown, headers={"Cache-Control": "no-store"})
+
+
 def _permit(request: Request) -> str:
-    scheme, _, permit = authorization_of(request).partition(" ")
-    if scheme.lower() != "permit" or len(permit) != 64:
-        raise Unauthenticated("this route asks for the permit of the job", hint="only managers use it")
-    return permit
+    return secret_of(request, "permit")
 
 
 @router.get("/about", responses=answers(200, errors="problem"))
-async def about() -> Response:
+async def about(app: AppDep) -> Response:
     """Which product answers here, and what it can do; peers ask before they rely on anything."""
-    return JsonAnswer({"product": "hansa", "version": __version__, "capabilities": CAPABILITIES})
+    words = (*CAPABILITIES, app.room.home_mark) if app.room.home_mark else CAPABILITIES
+    return JsonAnswer({"product": "hansa", "version": __version__, "capabilities": words})
 
 
 @router.get(
@@ -100,8 +106,29 @@ async def publish(request: Request, app: AppDep, job: JobName) -> Response:
 )
 async def storage(request: Request, app: AppDep, job: JobName) -> Response:
     """Where the job's data is, with keys for no more than it needs."""
-    found = await receiving.storage(app.room, job, _permit(request))
-    return JsonAnswer({"minio_provider": {**found, "verify": found["verify"] == "true"}})
+    return _store(await receiving.storage(app.room, job, _permit(request)))
+
+
+@router.post(
+    "/services/{service}/adopted/{job}",
+    responses=answers(200, 400, 401, 403, 409, 413, 503, errors="problem"),
+    openapi_extra=raw_body("What the job was submitted with.") | callable_by(REPLICA_KEY),
+)
+async def adopt(
+    request: Request,
+    app: AppDep,
+    service: ServiceName,
+    job: JobName,
+    member: Annotated[str, Query(max_length=400)] = "",
+) -> Response:
+    """For replicas in a mesh: a job was submitted there, and its data is here. Keys for that job alone."""
+    key, permit = secret_of(request, "replicakey"), request.headers.get("x-hansa-permit", "")
+    if len(permit) != _PERMIT:
+        raise Invalid("the header X-Hansa-Permit is missing or not valid")
+    owner = adopting.owner_behind(app.room, service, member, key)
+    event = await read_body(request, app.settings.http.body_limit, owner)
+    store = await adopting.adopt(app.room, service, member, job, event, key, permit)
+    return _store(store)
 
 
 @router.get("/jobs/{job}", responses=answers(200, 400, 401, 403, 404, errors="problem"))

@@ -29,7 +29,7 @@ async def show(app: AppDep, caller: CallerDep) -> Response:
 async def join(request: Request, app: AppDep, caller: CallerDep) -> Response:
     """Joins a federation with a token made at its hub. It may then still wait for approval there."""
     access.require_admin(caller, "join a federation")
-    asked = decode_native(await read_body(request, _LARGEST), JoinHub)
+    asked = decode_native(await read_body(request, _LARGEST, caller.uid), JoinHub)
     await app.membership.join(asked.hub, asked.token)
     return JsonAnswer(await app.membership.shown())
 

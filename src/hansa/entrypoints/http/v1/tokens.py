@@ -11,19 +11,17 @@ from starlette.responses import Response
 
 from hansa.bootstrap import App
 from hansa.entrypoints.http import render
-from hansa.entrypoints.http.context import AppDep, CallerDep, authorization_of
+from hansa.entrypoints.http.context import AppDep, CallerDep, secret_of
 from hansa.entrypoints.http.document import GROUP_KEY, callable_by
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.parameters import ServiceName
 from hansa.entrypoints.http.shapes import Credentials
 from hansa.entrypoints.http.wire import JsonAnswer
 from hansa.kernel import clock, names
-from hansa.kernel.errors import Unauthenticated
 from hansa.services import credentials, reading
 
 router = APIRouter(prefix="/v1/services/{name}", tags=["credentials"], default_response_class=Response)
 _NO_STORE = {"Cache-Control": "no-store"}  # RFC 6749 5.1: what holds a token is kept by nobody on the way
-_LONGEST_KEY = 256
 
 
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +51,7 @@ async def access_token(request: Request, app: AppDep, name: ServiceName) -> Resp
     """For members of the service's federation: a fresh access token of its owner."""
     names.service(name)
     asked_from = request.client.host if request.client else ""
-    token, expires = await _keyring(app).token_for_member(name, _group_key(request), asked_from=asked_from)
+    token, expires = await _keyring(app).token_for_member(name, secret_of(request, "groupkey"), asked_from=asked_from)
     shown = AccessToken(
         access_token=token,
         expires_at=clock.rfc3339(expires),
@@ -102,10 +100,3 @@ def _keyring(app: App) -> credentials.Keyring:
     keyring = app.room.keyring
     assert isinstance(keyring, credentials.Keyring)
     return keyring
-
-
-def _group_key(request: Request) -> str:
-    scheme, _, key = authorization_of(request).partition(" ")
-    if scheme.lower() != "groupkey" or not key or len(key) > _LONGEST_KEY:
-        raise Unauthenticated("this route asks for the key of a federation", hint="only managers use it")
-    return key

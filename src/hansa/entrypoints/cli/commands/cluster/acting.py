@@ -17,8 +17,13 @@ _EVERY = 0.5
 
 
 def approve(cluster: options.Member, hub: options.Hub = None, as_json: options.Json = False) -> None:
-    """Let in a cluster that waits for it."""
-    _do(lambda opened: opened.approve(cluster), "let in", hub, as_json)
+    """Let in a cluster that waits for it, at the address that `cluster show` tells of it."""
+    screen = Screen(as_json=as_json)
+    with hub_session.opened(hub) as opened:
+        one = opened.approve(cluster)
+    screen.data(msgspec.to_builtins(one))
+    where = one.facts.endpoint
+    screen.line(f"{one.id} is let in" + (f"; others reach it at {where}" if where else ""))
 
 
 def cordon(cluster: options.Member, hub: options.Hub = None, as_json: options.Json = False) -> None:

@@ -20,18 +20,23 @@ def create(
     approve: Annotated[
         bool, typer.Option(help="Whether who shows it is a member at once, or waits for `cluster approve`.")
     ] = True,
+    endpoint: Annotated[
+        str, typer.Option("--endpoint", metavar="URL", help="Where others will reach it, whatever it says itself.")
+    ] = "",
     hub: options.Hub = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a token with which one cluster may join; it is shown this once."""
     screen = Screen(as_json=as_json)
     with hub_session.opened(hub) as opened:
-        made = opened.create_token(NewToken(cluster=cluster, approve=approve, minutes=minutes))
+        made = opened.create_token(NewToken(cluster=cluster, approve=approve, minutes=minutes, endpoint=endpoint))
     screen.data(msgspec.to_builtins(made))
     screen.line(made.token)
     whom = f"cluster {made.cluster}" if made.cluster else "one cluster"
+    whom += f" at {made.endpoint}" if made.endpoint else ""
     screen.note(f"for {whom}, until {moments.moment(made.expires)}; at that cluster:")
-    screen.note(f"  hansa cluster join {made.hub or 'https://HUB:7443'} --token {made.token}")
+    # without the token itself, which is on stdout: who takes it from there may well keep stderr in a log
+    screen.note(f"  hansa cluster join {made.hub or 'https://HUB:7443'} --token TOKEN")
 
 
 @app.command("ls")

@@ -1,0 +1,50 @@
+"""How much room is there on the disk of the data folder, for runs and volumes together?
+
+Images take room only as they fill, so their sizes are promises. What is promised together must be there: what is free
+now, and what images took already, but for a reserve that is the manager's own.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from hansa.drivers.local import volume_images
+from hansa.drivers.local.disks import Disks
+from hansa.kernel import quantities
+from hansa.settings import JobSettings
+
+_SOON = 1.0  # seconds
+
+
+class Space:
+    def __init__(self, data: Path, jobs: JobSettings) -> None:
+        self._data = data
+        self._limit = quantities.size(jobs.disk, what="disk") if jobs.disk else None
+        self._seen, self._due = 0, 0.0
+        self._reserve = quantities.size(jobs.disk_reserve or "0", what="disk")
+
+    @property
+    def most(self) -> int:
+        """What the disk could offer if nothing else were on it."""
+        facts = os.statvfs(self._existing)
+        return self._at_most(facts.f_blocks * facts.f_frsize - self._reserve)
+
+    def room(self, disks: Disks | None) -> int:
+        """What it offers now, with what runs and volumes hold already."""
+        facts = os.statvfs(self._existing)
+        taken = self._taken_by_volumes() + (disks.taken() if disks is not None else 0)
+        return self._at_most(facts.f_bavail * facts.f_frsize + taken - self._reserve)
+
+    def _at_most(self, size: int) -> int:
+        return max(0, size if self._limit is None else min(size, self._limit))
+
+    def _taken_by_volumes(self) -> int:
+        """There may be thousands of them, and each job that starts asks."""
+        now = time.monotonic()
+        if now >= self._due:
+            self._seen, self._due = volume_images.taken(self._data / "volumes"), now + _SOON
+        return self._seen
+
+    @property
+    def _existing(self) -> Path:
+        return next(path for path in (self._data, *self._data.parents) if path.exists())

@@ -1,0 +1,34 @@
+"""Does every claim of the page on threats name a test, and is that test there?"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent
+PAGE = TESTS.parent / "docs" / "concepts" / "threats.md"
+_NAMED = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.py)(?:::(test_[a-z0-9_]+))?`")
+
+
+def named() -> list[tuple[str, str]]:
+    return [(found[1], found[2] or "") for found in _NAMED.finditer(PAGE.read_text())]
+
+
+@pytest.mark.parametrize(("path", "name"), sorted(set(named())))
+def test_what_it_names_is_there(path: str, name: str) -> None:
+    file = TESTS / path
+    assert file.is_file(), f"docs/concepts/threats.md names {path}, which is gone: name the test that shows it now"
+    assert f"def {name or 'test_'}" in file.read_text()
+
+
+def test_every_claim_names_a_test() -> None:
+    columns: list[str] = []
+    for line in PAGE.read_text().splitlines():
+        if not line.startswith("|"):
+            columns = []
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not columns:
+            columns = cells
+        elif columns[-1] == "shown by" and not line.startswith("|---"):
+            assert _NAMED.search(cells[-1]), f"no test is named: {line}"

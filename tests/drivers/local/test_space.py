@@ -1,0 +1,35 @@
+"""What may be promised of the disk: what is free and what images took already, but for the reserve."""
+
+import os
+from pathlib import Path
+
+from hansa.drivers.local.space import Space
+from hansa.settings import JobSettings
+
+GIB = 2**30
+
+
+def free(folder: Path) -> int:
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize
+
+
+def test_the_reserve_stays_free(tmp_path: Path) -> None:
+    all_of_it = Space(tmp_path, JobSettings(disk_reserve="0")).room(None)
+    kept = Space(tmp_path, JobSettings(disk_reserve="2Gi")).room(None)
+    assert abs(all_of_it - kept - 2 * GIB) < GIB // 4  # others write meanwhile
+    assert Space(tmp_path, JobSettings(disk_reserve="1000Ti")).room(None) == 0
+
+
+def test_the_operators_limit(tmp_path: Path) -> None:
+    space = Space(tmp_path / "not-there-yet", JobSettings(disk="100Mi", disk_reserve="1Mi"))
+    assert (space.room(None), space.most) == (100 * 2**20, 100 * 2**20)
+
+
+def test_what_a_volume_took_is_not_counted_twice(tmp_path: Path) -> None:
+    """Its whole size is promised already."""
+    space = Space(tmp_path, JobSettings())
+    image = tmp_path / "volumes" / ".images" / "ns" / "models.img"
+    image.parent.mkdir(parents=True)
+    image.write_bytes(os.urandom(64 * 2**20))
+    assert abs(space.room(None) - (free(tmp_path) - GIB) - 64 * 2**20) < 32 * 2**20

@@ -1,0 +1,216 @@
+"""Who moves the files of a run, and what could they do if they were taken over?"""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contracts.job_host import keys_of, uploaded
+from contracts.orders import order
+from hansa.drivers.local import sandbox
+from hansa.drivers.local.engine import Engine
+from hansa.drivers.local.job_host import LocalJobHost
+from hansa.drivers.local.job_logs import LogBook
+from hansa.drivers.local.launch import Ceiling
+from hansa.drivers.local.runtime import HostRuntime
+from hansa.drivers.local.staging import NotMoved, OwnStore, Staging
+from hansa.drivers.runs.stager.plan import Plan, Store
+from hansa.services import StorageIO, reach_of
+from hansa.storage import NOTHING, ObjectStore, Reach
+from real import parts
+
+pytest_plugins = ("real.object_store",)
+
+PRYING = Path(__file__).with_name("prying")
+ORDINARY_USER = 3_999_998
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can try both")
+LEVELS = {
+    "root": Ceiling(),
+    "not root": Ceiling(cgroups=False, user=ORDINARY_USER),
+}
+
+
+@pytest.fixture(params=LEVELS)
+async def taken_over(
+    request: pytest.FixtureRequest, home: Path, uid_base: int, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[HostRuntime, Ceiling]]:
+    parts.require("bubblewrap")
+    monkeypatch.setattr(sandbox, "_FOLDERS", (sandbox._FOLDERS[0], str(PRYING)))
+    home.chmod(0o755)
+    ceiling = LEVELS[request.param]
+    run_dir = home / "prying"
+    run_dir.mkdir()
+    if ceiling.user is not None:
+        os.chown(run_dir, ceiling.user, ceiling.user)
+    opened = await HostRuntime.open(
+        instance=f"t-{secrets.token_hex(4)}", uid_base=uid_base + 256 * 60, run_dir=run_dir, ceiling=ceiling
+    )
+    yield opened, ceiling
+    await opened.close()
+
+
+@needs_root
+async def test_a_stager_that_was_taken_over_finds_nothing_but_its_folder(
+    taken_over: tuple[HostRuntime, Ceiling], engine: Engine, home: Path, uid_base: int
+) -> None:
+    runtime, ceiling = taken_over
+    uid = uid_base + 7 if ceiling.user is None else ceiling.user
+    workdir = engine.workdir("prying")
+    await engine.prepare(order("true"), workdir, {})
+    for folder in (workdir.output.parent, workdir.output, workdir.reach / "mount"):
+        os.chown(folder, uid, uid)
+    secret = home / "secret"
+    secret.write_text("the manager's own")
+    secret.chmod(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        facts = [f"secret:{secret}", f"data:{home}", f"pid:{os.getpid()}", f"port:{port}"]
+        staging = replace(engine, runtime=runtime).staging(order("true"), workdir, lambda level, text: None)
+        told = await staging._told("bring", Plan(mounted={fact: [0, 0] for fact in facts}))
+    assert told["worked"] == []
+    assert told["uid"] == uid
+    assert (workdir.output / "mine").read_text() == "mine"
+
+
+class TestWithoutLoans:
+    """A store that lends no keys: each request is signed by the manager, after a look at what the run may touch."""
+
+    @pytest.fixture
+    def host(self, engine: Engine, home: Path) -> LocalJobHost:
+        asking = replace(engine, own=replace(engine.own, loans=None))
+        return LocalJobHost(asking, LogBook(home / "logs", limit=64 * 1024))
+
+    async def test_files_come_and_go(self, host: LocalJobHost, store: ObjectStore, bucket: str) -> None:
+        await store.put(bucket, "in/a.txt", b"a")
+        await store.put(bucket, "data/d.txt", b"d")
+        job = order(
+            'cat "$INPUT_FILE_PATH" > "$TMP_OUTPUT_DIR/copy"; head -c 40m /dev/zero > "$TMP_OUTPUT_DIR/large"; '
+            f"echo more >> /mnt/{bucket}/data/d.txt",
+            event=uploaded(bucket, "in/a.txt"),
+            output=(StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),),
+            mount=StorageIO(storage_provider="minio.default", path=f"{bucket}/data"),
+        )
+        outcome = await host.run(job)
+        assert outcome.succeeded, outcome.reason
+        assert await store.get(bucket, "out/copy") == b"a"
+        assert (await store.head(bucket, "out/large")).size == 40 * 2**20
+        assert await store.get(bucket, "data/d.txt") == b"dmore\n"
+
+    @pytest.mark.parametrize(
+        ("method", "bucket", "key", "query", "granted"),
+        [
+            ("GET", "b", "in/a", {}, True),
+            ("GET", "b", "in/b", {}, False),
+            ("GET", "other", "in/a", {}, False),
+            ("GET", "b", "in/a", {"acl": ""}, False),
+            ("GET", "b", "out/x", {}, False),
+            ("GET", "b", "data/x", {}, True),
+            ("GET", "b", "", {"list-type": "2", "prefix": "data/"}, True),
+            ("GET", "b", "", {"list-type": "2", "prefix": "in/"}, False),
+            ("GET", "b", "", {"list-type": "2"}, False),
+            ("GET", "b", "", {}, False),
+            ("GET", "b", "", {"policy": ""}, False),
+            ("PUT", "b", "out/x", {}, True),
+            ("PUT", "b", "out/x", {"partNumber": "1", "uploadId": "u"}, True),
+            ("PUT", "b", "out/x", {"acl": ""}, False),
+            ("PUT", "b", "in/a", {}, False),
+            ("PUT", "b", "", {}, False),
+            ("POST", "b", "out/x", {"uploads": ""}, True),
+            ("POST", "b", "out/x", {"delete": ""}, False),
+            ("POST", "b", "", {"delete": ""}, False),
+            ("DELETE", "b", "out/x", {"uploadId": "u"}, True),
+            ("DELETE", "b", "out/x", {}, False),
+            ("DELETE", "b", "", {}, False),
+            ("HEAD", "b", "in/a", {}, False),
+        ],
+    )
+    def test_only_what_moving_files_takes_is_signed(
+        self, engine: Engine, method: str, bucket: str, key: str, query: dict[str, str], granted: bool
+    ) -> None:
+        reach = Reach(
+            read=frozenset({("b", "in/a")}), write=frozenset({("b", "out/")}), share=frozenset({("b", "data/")})
+        )
+        staging = engine.staging(replace(order("true"), reach=reach), engine.workdir("x"), lambda level, text: None)
+        signed = staging._signed(Store("s3", "http://store", asks=True), method, bucket, key, query, "digest")
+        assert (signed is not None) is granted
+        assert staging._signed(Store("s3", "http://store"), method, bucket, key, query, "digest") is None
+
+
+async def test_a_run_without_rights_gets_nothing(engine: Engine, store: ObjectStore, bucket: str, home: Path) -> None:
+    """Whatever its definition and its event say."""
+    await store.put(bucket, "in/a.txt", b"somebody's")
+    wanting = order(
+        'cp "$INPUT_FILE_PATH" "$TMP_OUTPUT_DIR"',
+        event=uploaded(bucket, "in/a.txt"),
+        output=(StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),),
+    )
+    host = LocalJobHost(engine, LogBook(home / "logs", limit=64 * 1024))
+    outcome = await host.run(replace(wanting, reach=NOTHING))
+    assert not outcome.succeeded
+    assert "no right" in outcome.reason
+    assert await keys_of(store, bucket) == ["in/a.txt"]
+
+
+async def test_keys_of_a_run_reach_no_more_than_its_plan(
+    engine: Engine, own_store: OwnStore, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each way is lent what it takes, and everything has ended when the run has."""
+    lent: list[tuple[str, Reach]] = []
+    ended: list[str] = []
+    loans = own_store.loans
+    assert loans is not None
+    lend, end = loans.lend, loans.end
+
+    async def noting(name: str, reach: Reach) -> object:
+        lent.append((name, reach))
+        return await lend(name, reach)
+
+    async def ending(name: str) -> None:
+        ended.append(name)
+        await end(name)
+
+    monkeypatch.setattr(loans, "lend", noting)
+    monkeypatch.setattr(loans, "end", ending)
+    output = (StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),)
+    job = order("true", event=uploaded(bucket, "in/gone"), output=output)
+    workdir = engine.workdir(job.name)
+    await engine.prepare(job, workdir, {})
+    staging: Staging = engine.staging(job, workdir, lambda level, text: None)
+    if os.geteuid() == 0:
+        for folder in (workdir.input.parent, workdir.input, workdir.reach / "mount"):
+            os.chown(folder, 60_000_000, 60_000_000)
+    with pytest.raises(NotMoved, match="NoSuchKey"):
+        await staging.bring()
+    await staging.carry()
+    async with asyncio.timeout(10):
+        while len(ended) < 2:
+            await asyncio.sleep(0.01)
+    whole = reach_of(job, "anybody", lambda user, bucket: True)
+    assert [reach for _, reach in lent] == [replace(whole, write=frozenset()), replace(whole, read=frozenset())]
+    assert sorted(ended) == sorted(name for name, _ in lent)
+
+
+async def test_outputs_wait_for_room_in_the_store(engine: Engine, home: Path, store: ObjectStore, bucket: str) -> None:
+    """The machine's disk is full: nothing is lost by that, and the log says why it takes so long."""
+    logs, room = LogBook(home / "logs", limit=64 * 1024), asyncio.Event()
+    crowded = replace(engine, own=replace(engine.own, has_room=room.is_set))
+    output = (StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),)
+    job = order('echo 1 > "$TMP_OUTPUT_DIR/x"', output=output)
+    running = asyncio.create_task(LocalJobHost(crowded, logs).run(job))
+    try:
+        async with asyncio.timeout(30):
+            while "wait for room" not in (await logs.read(job.name, timestamps=False) or ""):
+                assert not running.done()
+                await asyncio.sleep(0.05)
+            assert await keys_of(store, bucket) == []
+            room.set()
+            assert (await running).succeeded
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert await store.get(bucket, "out/x") == b"1\n"

@@ -1,0 +1,108 @@
+"""Is a member shown what it needs, and nothing by its own word that it could use for anything else?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hansa.services import Credentials, Peer, PeerUnreachable, Room, Service
+from hansa.services.peers import Address
+from hansa.services.replicas import MemberKeys, NotItself, creating, showing
+from hansa.services.service import Federation, Member
+
+OWNERS = "Bearer of alice"
+VISBY, RIGA = (Member(type="oscar", cluster_id=name, service_name="gray") for name in ("visby", "riga"))
+
+
+def origin(*members: Member) -> Service:
+    federation = Federation(group_id="gray", topology="mesh", members=members)
+    return Service(name="gray", cluster_id="lubeck", token="a" * 64, federation=federation)
+
+
+@dataclass
+class Answering:
+    """A member that says this of itself; None does not answer."""
+
+    kind_set: str = ""
+    says: frozenset[str] | None = frozenset()
+    product: str = "hansa"
+
+    @property
+    def address(self) -> Address:
+        return Address("visby", "https://visby", kind=self.kind_set)
+
+    async def capabilities(self) -> frozenset[str]:
+        if self.says is None:
+            raise PeerUnreachable("visby does not answer")
+        return self.says
+
+    async def kind(self) -> str:
+        return self.product
+
+    def doubt(self) -> None:
+        pass
+
+
+@dataclass
+class KeyHolders:
+    known_ones: set[str] = field(default_factory=set)
+
+    def known(self, cluster_id: str) -> bool:
+        return cluster_id in self.known_ones
+
+    async def add(self, cluster_id: str) -> None:
+        self.known_ones.add(cluster_id)
+
+
+def room(peer: Answering, *, restore: bool = True) -> Room:
+    async def credentials(service: Service, cluster_id: str, *, caller: str = "") -> list[Credentials]:
+        return [Credentials(OWNERS)]
+
+    made: dict[str, Any] = {
+        "limits": SimpleNamespace(oscar_members=True, restore_replicas=restore),
+        "key_holders": KeyHolders(),
+        "member_keys": MemberKeys(b"of lubeck"),
+        "keyring": SimpleNamespace(credentials=credentials),
+        "peers": SimpleNamespace(find=lambda cluster_id, endpoint="": peer),
+    }
+    return cast(Room, SimpleNamespace(**made))
+
+
+def as_peer(one: Answering) -> Peer:
+    return cast(Peer, one)
+
+
+@pytest.mark.parametrize("product", ["hansa", "oscar"])
+async def test_one_that_is_known_as_a_hansa_has_to_take_keys_from_the_first_word_on(product: str) -> None:
+    poser = Answering(kind_set="hansa", says=frozenset({"delegation-permits"}), product=product)
+    with pytest.raises(NotItself):
+        await showing.has_keys(room(poser), as_peer(poser))
+
+
+async def test_who_does_not_answer_is_not_taken_for_one_without_keys() -> None:
+    """Or all the others would be given what a member without keys needs."""
+    assert await showing.keyless(room(Answering(says=None)), origin(VISBY)) == frozenset()
+    assert await showing.keyless(room(Answering(product="oscar")), origin(VISBY)) == {VISBY.key}
+
+
+@pytest.mark.parametrize("restore", [True, False])
+async def test_only_where_replicas_are_restored_a_refused_key_is_followed_by_a_token(restore: bool) -> None:
+    taking = Answering(says=frozenset({"replica-keys"}))
+    shown = await showing.for_the_replica(room(taking, restore=restore), origin(VISBY), VISBY, as_peer(taking))
+    assert [one.authorization.split()[0] for one in shown] == ["ReplicaKey", *(["Bearer"] if restore else [])]
+
+
+def renewed(before: Service | None, after: Service, secrets: Mapping[str, str]) -> bool:
+    key = "environment.secrets.hansa.group-key"
+    return creating.with_group_key(after, secrets, before)[key] != secrets[key]
+
+
+def test_whoever_leaves_knows_an_old_group_key() -> None:
+    both, one = origin(VISBY, RIGA), origin(RIGA)
+    secrets = {"environment.secrets.hansa.group-key": "f" * 64}
+    assert renewed(both, one, secrets)
+    assert not renewed(both, both, secrets)
+    assert not renewed(one, both, secrets)
+    assert not renewed(None, both, secrets)

@@ -1,0 +1,85 @@
+"""Is a bucket counted when it may be full, and not at every write?"""
+
+from hansa.drivers.s3 import OpenStore
+from hansa.identity import Caller
+from hansa.storage import Accounting, Contents, Fullness, StoreNews
+from hansa.storage.accounting import most_objects
+from hansa.storage.fullness import words
+from storage.furnished import Room
+
+pytest_plugins = ("real.object_store",)
+
+
+class Counting(Accounting):
+    """Remembers how often it counted for real."""
+
+    counted = 0
+
+    async def _count(self, bucket: str) -> Contents:
+        self.counted += 1
+        return await super()._count(bucket)
+
+
+async def test_news_are_added_up_until_the_limit_may_be_reached(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    """The limit is 1 KiB."""
+    await room.buckets.create(alice, name)
+    accounting = Counting(object_store.store, room.clock)
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    person = object_store.as_user(await room.people.keys(alice))
+    try:
+        await fullness.check(name)
+        for number in range(9):
+            await person.put(name, "same", b"x" * 100)  # overwritten: the sum says 900, the truth is 100
+            fullness.heard(StoreNews(number, None, name, 100))
+        assert not fullness.due
+        fullness.heard(StoreNews(10, None, name, 200))
+        assert fullness.due == {name}
+        await fullness.check(name)
+        assert accounting.counted == 2
+        assert name not in room.register.full
+
+        await person.put(name, "large", b"x" * 2000)
+        fullness.heard(StoreNews(11, None, name, 2000))
+        await fullness.check(name)
+        assert room.register.full == {name}
+        view = await room.buckets.get(alice, name)
+        assert "the bucket is full" in view.closed
+        fullness.heard(StoreNews(12, None, "nobodys-bucket", 10**9))  # is no matter of ours
+        assert fullness.due == {name}
+    finally:
+        await person.close()
+    await room.buckets.delete(alice, name)
+    assert room.register.full == set()
+
+
+async def test_objects_without_content_fill_a_bucket_too(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    await room.buckets.create(alice, name)
+    accounting = Counting(object_store.store, room.clock)
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    await fullness.check(name)
+    for number in range(most_objects(1024) - 1):
+        fullness.heard(StoreNews(number, None, name, 0, 1))
+    assert not fullness.due
+    fullness.heard(StoreNews(10**6, None, name, 0, 1))
+    assert fullness.due == {name}
+    await room.buckets.delete(alice, name)
+
+
+def test_how_many_objects_are_too_many() -> None:
+    gib = 2**30
+    assert not Contents(0, 9_999, True).fills(1024)
+    assert Contents(0, 10_000, True).fills(1024)
+    assert not Contents(0, 199_999, True).fills(gib)
+    assert Contents(0, 200_000, True).fills(gib)
+    assert Contents(0, 150_000, False).fills(gib)  # there are more, and nobody knows how large they are
+
+
+def test_why_a_bucket_is_full_is_said_in_words() -> None:
+    assert "holds 2Ki of 1Ki." in words(Contents(2048, 1, True), 1024)
+    assert "holds 2Ki of 1Ki, 1Ki of it in unfinished uploads" in words(Contents(1024, 1, True, 1024), 1024)
+    assert "holds 10000 objects, and with 1Ki at most 10000 may be kept" in words(Contents(0, 10_000, True), 1024)
+    assert "more unfinished uploads than can be counted" in words(Contents(0, 0, True, None), 1024)
