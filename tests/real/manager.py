@@ -152,7 +152,9 @@ class Manager:
             if self._process.poll() is not None:
                 break
             time.sleep(0.03)
-        raise RuntimeError(f"the manager did not become ready:\n{self.log[-4000:]}")
+        store = self.data / "objects" / "weed.log"
+        printed = store.read_text(errors="replace")[-4000:] if store.exists() else "nothing"
+        raise RuntimeError(f"the manager did not become ready:\n{self.log[-4000:]}\nits store printed:\n{printed}")
 
     def kill(self) -> None:
         """SIGKILL, as a power cut would end it; killing what does not run is fine."""

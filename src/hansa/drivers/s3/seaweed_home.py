@@ -102,7 +102,7 @@ class Home:
         path = self.folder / "ports.json"
         if path.exists():
             ports = Ports(**json.loads(path.read_text()))
-            if all(_is_free(self.host, port) for port in ports.all()):
+            if all(_is_free(self.host, port) for port in ports.all()) and not _in_use(ports):
                 return ports
         ports = _free_ports(self.host)
         _write_private(path, json.dumps(asdict(ports)))
@@ -190,7 +190,9 @@ def _free_ports(host: str) -> Ports:
         if _is_free(host, port) and _is_free(host, port + RPC_OFFSET):
             chosen.append(port)
             if len(chosen) == len(fields(Ports)):
-                return Ports(*chosen)
+                if not _in_use(ports := Ports(*chosen)):
+                    return ports
+                chosen.clear()
     raise Conflict("no free ports for the embedded object store", hint="stop other servers on this machine")
 
 
@@ -201,6 +203,24 @@ def _is_free(host: str, port: int) -> bool:
             probe.bind((host, port))
         except OSError:
             return False
+    return True
+
+
+def _in_use(ports: Ports) -> bool:
+    """Whether another store has its Unix sockets where ours would be: the servers of one that runs in another network
+    namespace, where the same ports are free, would answer ours."""
+    return any(_answers(path) for path in ports.unix_sockets())
+
+
+def _answers(path: Path) -> bool:
+    with closing(socket.socket(socket.AF_UNIX)) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):  # none, or what a killed one left behind
+            return False
+        except OSError:  # somebody else's, or too busy to say
+            return True
     return True
 
 
