@@ -55,7 +55,7 @@ def test_a_cluster_s_own_id_does_not_open_other_ports_of_its_machine(
     definition = {
         **stories.federated(name, [], token=""),
         "federation": None,
-        "output": [{"storage_provider": "minio.visby", "path": "b/out"}],
+        "output": [{"storage_provider": "minio.visby", "path": "borrowed/out"}],
         "storage_providers": {"minio": {"visby": {"endpoint": rogue.url, "access_key": "a", "secret_key": "b"}}},
     }
     answer = alice.post("/system/services", json=definition)
