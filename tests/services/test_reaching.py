@@ -90,6 +90,25 @@ def test_outputs_are_a_matter_of_the_services_owner() -> None:
         reach_of(order("true", owner="alice", output=out), "bob", may_use)
 
 
+def test_a_reach_tells_when_one_of_the_rights_behind_it_is_lost() -> None:
+    job = order(
+        "true",
+        event=events.minio_event("input", "in/x", size=1, etag="e", at=1.0),
+        owner="bob",
+        output=(StorageIO(storage_provider="minio.default", path="output/out"),),
+        mount=StorageIO(storage_provider="minio.default", path="mounted/data"),
+    )
+    rights = {("alice", "input"), ("bob", "output"), ("bob", "mounted")}
+    now = set(rights)
+    reach = reach_of(job, "alice", lambda uid, bucket: (uid, bucket) in now)
+    reach.still()
+    for uid, bucket in rights:
+        now.remove((uid, bucket))
+        with pytest.raises(Forbidden, match=bucket):
+            reach.still()
+        now.add((uid, bucket))
+
+
 def test_without_the_own_store_a_plan_that_needs_it_is_refused() -> None:
     job = order("true", output=(StorageIO(storage_provider="minio.default", path="alices/out"),))
     with pytest.raises(Forbidden):

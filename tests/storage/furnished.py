@@ -8,7 +8,7 @@ from hansa.drivers.s3 import S3Store
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.identity import Caller, Vault
 from hansa.kernel.quota import QuotaSettings
-from hansa.storage import Accounting, BucketRegister, Buckets, Grants, ObjectStore, People, StoreUsers
+from hansa.storage import Accounting, BucketRegister, Buckets, Grants, ObjectStore, People, RunKeys, StoreUsers
 from hansa.store import Database
 from hansa.store.buckets import BucketStore
 from hansa.store.people import PeopleStore
@@ -38,6 +38,7 @@ class Room:
     store: ObjectStore
     users: StoreUsers | None
     settings: QuotaSettings = SMALL
+    runs: RunKeys | None = None
     register: BucketRegister = field(init=False)
     grants: Grants = field(init=False)
     people: People = field(init=False)
@@ -50,10 +51,14 @@ class Room:
         self.people = People(PeopleStore(self.database), self.grants, self.vault, PREFIX, self.clock)
         self.quotas = resources.Quotas(QuotaStore(self.database), self.settings)
         accounting = Accounting(self.store, self.clock)
-        self.buckets = Buckets(self.register, self.store, self.grants, self.people, self.quotas, accounting, self.clock)
+        self.buckets = Buckets(
+            self.register, self.store, self.grants, self.people, self.quotas, accounting, self.clock, runs=self.runs
+        )
 
     async def restarted(self, store: ObjectStore | None = None, users: StoreUsers | None = None) -> "Room":
-        room = Room(self.database, self.vault, self.clock, store or self.store, users or self.users, self.settings)
+        room = Room(
+            self.database, self.vault, self.clock, store or self.store, users or self.users, self.settings, self.runs
+        )
         await room.register.load()
         await room.people.load()
         await room.quotas.load()

@@ -1,15 +1,18 @@
 """Buckets are whose they should be, in our records and in the store, whatever fails in between."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 
 import httpx
 import pytest
 
 from hansa.drivers.s3 import OpenStore, S3Store
 from hansa.identity import Caller, Vault
+from hansa.kernel.clock import SystemClock
 from hansa.kernel.errors import Forbidden, NotFound, Temporary
-from hansa.storage import BadBucket, Bucket, BucketExists, BucketQuota, link_request
-from hansa.store import Database
+from hansa.storage import BadBucket, Bucket, BucketExists, BucketQuota, Reach, SureLoans, link_request
+from hansa.store import Database, LoanEndStore
 from storage.furnished import Away, HandClock, Room, user
 
 pytest_plugins = ("real.object_store",)
@@ -42,6 +45,71 @@ async def test_a_private_bucket_is_its_owners(
         await room.buckets.get(bob, name)
     with pytest.raises(Forbidden):
         await room.buckets.delete(bob, name)
+
+
+class TestKeysOfRuns:
+    """What a run was lent ends when the people behind it may not use the bucket any more."""
+
+    @pytest.fixture
+    async def loans(self, database: Database, object_store: OpenStore) -> AsyncIterator[SureLoans]:
+        assert object_store.loans is not None
+        made = SureLoans(object_store.loans, LoanEndStore(database), SystemClock())
+        yield made
+        for one in ("alice's run", "bob's run"):
+            await made.end(one)
+
+    @pytest.fixture
+    def room(self, room: Room, loans: SureLoans) -> Room:
+        return replace(room, runs=loans)
+
+    async def reads(self, room: Room, store: OpenStore, caller: Caller, bucket: str, loans: SureLoans) -> "Reads":
+        def still() -> None:
+            if not room.buckets.may_use(caller.uid, bucket):
+                raise Forbidden("not any more")
+
+        reach = Reach(share=frozenset({(bucket, "")}), still=still)
+        return Reads(store.as_user(await loans.lend(f"{caller.name.lower()}'s run", reach)), bucket)
+
+    @pytest.mark.parametrize("how", ["private", "restricted", "with its service"])
+    async def test_a_bucket_that_is_shared_no_more_is_shut_for_runs_of_those_it_was_shared_with(
+        self, room: Room, object_store: OpenStore, loans: SureLoans, alice: Caller, bob: Caller, name: str, how: str
+    ) -> None:
+        service = "gray" if how == "with its service" else ""
+        if service:
+            await room.people.ensure(alice)
+            owned = {"owner": alice.uid, "owner_name": "Alice", "service": service}
+            await room.buckets.make([name], **owned, visibility="restricted", allowed_users=[bob.uid])
+        else:
+            await room.buckets.create(alice, name, "restricted", [bob.uid])
+        await object_store.store.put(name, "x", b"x")
+        hers = await self.reads(room, object_store, alice, name, loans)
+        his = await self.reads(room, object_store, bob, name, loans)
+        try:
+            assert await his.works()
+            if service:
+                await room.buckets.share_made([name], service, alice.uid, "private", [])
+            else:
+                await room.buckets.update(alice, name, how, ["carol"])
+            assert not await his.works()
+            assert await hers.works()  # a run that may go on is not disturbed
+        finally:
+            await his.store.close()
+            await hers.store.close()
+            await room.buckets.delete(alice, name)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """A run that has keys."""
+
+    store: S3Store
+    bucket: str
+
+    async def works(self) -> bool:
+        try:
+            return await self.store.get(self.bucket, "x") == b"x"
+        except Forbidden:
+            return False
 
 
 async def test_sharing_follows_every_change(

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,9 @@ class Moody:
         self.alive: set[str] = set()
         self.trouble: dict[str, Exception] = {}  # by name; "" for all
         self.asked: asyncio.Queue[str] = asyncio.Queue()
+        self.lending: asyncio.Queue[str] = asyncio.Queue()
+        self.answers = asyncio.Event()  # to who wants to borrow
+        self.answers.set()
 
     def _meet(self, name: str) -> None:
         if (error := self.trouble.get("") or self.trouble.get(name)) is not None:
@@ -96,6 +100,8 @@ class Moody:
 
     async def lend(self, name: str, _reach: Reach) -> Keys:
         self._meet(name)
+        self.lending.put_nowait(name)
+        await self.answers.wait()
         self.alive.add(name)
         return Keys(name, "secret")
 
@@ -212,4 +218,62 @@ async def test_a_bucket_that_goes_is_shut_for_runs_of_this_life_and_of_former_on
         await loans.end("kept")
     finally:
         for bucket in ("shut-one", "kept-one"):
+            await object_store.store.delete_bucket(bucket)
+
+
+class Rights:
+    """Of the people behind a run; they may be lost."""
+
+    def __init__(self) -> None:
+        self.lost = False
+
+    def still(self) -> None:
+        if self.lost:
+            raise Forbidden("not any more")
+
+    def reach(self, bucket: str) -> Reach:
+        return replace(reach(bucket), still=self.still)
+
+
+async def test_nothing_is_lent_for_a_right_that_is_lost_before_the_keys_are_there(memory: LoanEndStore) -> None:
+    """Whoever takes the right away looks for keys to end, and may look before there are any."""
+    moody, rights = Moody(), Rights()
+    loans = sure(moody, memory)
+    moody.answers.clear()
+    lending = asyncio.create_task(loans.lend("one", rights.reach("bucket")))
+    async with asyncio.timeout(20):
+        await moody.lending.get()
+        rights.lost = True
+        moody.answers.set()
+        with pytest.raises(Forbidden):
+            await lending
+    assert moody.alive == set()
+
+
+async def test_a_bucket_that_is_shared_with_fewer_is_shut_for_their_runs_only(
+    object_store: OpenStore, memory: LoanEndStore
+) -> None:
+    assert object_store.loans is not None
+    loans = sure(object_store.loans, memory)
+    for bucket in ("unshared", "another"):
+        await object_store.store.create_bucket(bucket)
+        for key in ("in/mine.txt", "data/a"):
+            await object_store.store.put(bucket, key, b"x")
+    theirs, hers = Rights(), Rights()
+    try:
+        former = await object_store.loans.lend("former", reach("unshared"))
+        loans.take_over("former", theirs.reach("unshared"))
+        out = await loans.lend("out", theirs.reach("unshared"))
+        elsewhere = await loans.lend("elsewhere", theirs.reach("another"))
+        stays = await loans.lend("stays", hers.reach("unshared"))
+        theirs.lost = True
+        await loans.shut_out("unshared")
+        assert not await opens(object_store, former, "unshared")
+        assert not await opens(object_store, out, "unshared")
+        assert await opens(object_store, elsewhere, "another")
+        assert await opens(object_store, stays, "unshared")
+    finally:
+        for name in ("former", "out", "elsewhere", "stays"):
+            await loans.end(name)
+        for bucket in ("unshared", "another"):
             await object_store.store.delete_bucket(bucket)

@@ -226,7 +226,6 @@ def _keeping(ground: _Ground, ledger: resources.Ledger) -> _Keeping:
     quotas = resources.Quotas(QuotaStore(ground.database), given.quotas, gauges)
     shares = resources.Shares(quotas.share)
     accounting = storage.Accounting(store, clock)
-    lent = loans.of(ground.open_store)
     buckets = storage.Buckets(
         register,
         store,
@@ -236,7 +235,7 @@ def _keeping(ground: _Ground, ledger: resources.Ledger) -> _Keeping:
         accounting,
         clock,
         given.storage.link_longest,
-        lent.shut if lent else None,
+        loans.of(ground.open_store),
     )
     volumes = storage.Volumes(
         VolumeStore(ground.database),

@@ -70,11 +70,7 @@ def make(
             f"the data of service {service.name} is at its origin, and no keys to it came with this job",
             hint="its definition may have changed meanwhile; submit the job again",
         )
-
-    def still() -> None:
-        reaching.reach_of(order, submitter, room.buckets.may_use)  # a full bucket says so by itself
-
-    return replace(order, reach=reach, still=still)
+    return replace(order, reach=reach)
 
 
 def _newest(room: Room, name: str) -> Callable[[], Mapping[str, str]]:

@@ -6,7 +6,7 @@ the hosts only; each is small enough to be written in a day and has a contract s
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from hansa.resources import Invocation
@@ -164,9 +164,6 @@ class RunOrder:
     disk: int = 0  # bytes it may write, volumes left aside; 0 is no limit
     mounts: tuple[VolumeMount, ...] = ()
     reach: Reach = NOTHING  # what it may touch in the cluster's own store
-    still: Callable[[], None] | None = field(default=None, compare=False)
-    """Raises `Forbidden` once the people behind the run may not touch all of `reach` any more; asked before outputs go
-    out, which may be long after the run began."""
     lent: frozenset[str] = frozenset()  # providers whose keys were made for this run
     vouched: frozenset[str] = frozenset()  # providers whose address came from a trusted cluster, not from a tenant
     may_publish: Callable[[], Awaitable[bool]] | None = None  # asked before outputs are stored; False: throw them away

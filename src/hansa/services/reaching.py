@@ -49,24 +49,31 @@ def reach_of(order: RunOrder, submitter: str, may_use: MayUse, full: Callable[[s
     """Raises `Forbidden` if the run wants more than the people behind it may, `BucketFull` if its outputs have no room:
     better now than after its work is done."""
     service, given = order.service, events.meant(events.interpret(order.event), order.service)
+    rights: list[tuple[str, str, str]] = []  # who has to have one, to which bucket, and how we say that they have not
     read: set[tuple[str, str]] = set()
     write: set[tuple[str, str]] = set()
     share: set[tuple[str, str]] = set()
     if isinstance(given, events.ObjectInput) and not service.file_stage_in and _own(order, ("minio", given.provider)):
-        _require(may_use, submitter, given.bucket, "whoever started this job may not read")
+        rights.append((submitter, given.bucket, "whoever started this job may not read"))
         read.add((given.bucket, given.key))
     for output in service.output:
         if _own(order, provider_of(output)):
             bucket, folder = output_place(service, output, given)
-            _require(may_use, service.owner, bucket, "the owner of this service may not write to")
-            _require_room(full, bucket)
+            rights.append((service.owner, bucket, "the owner of this service may not write to"))
             write.add((bucket, Reach.folder(folder)))
     if service.mount.path and _own(order, provider_of(service.mount)):
         bucket, folder = split_path(service.mount.path)
-        _require(may_use, service.owner, bucket, "the owner of this service may not use")
-        _require_room(full, bucket)
+        rights.append((service.owner, bucket, "the owner of this service may not use"))
         share.add((bucket, Reach.folder(folder)))
-    return Reach(frozenset(read), frozenset(write), frozenset(share))
+
+    def still() -> None:  # not whether there is room: a full bucket says so by itself
+        for uid, bucket, words in rights:
+            _require(may_use, uid, bucket, words)
+
+    still()
+    for bucket, _ in sorted(write | share):
+        _require_room(full, bucket)
+    return Reach(frozenset(read), frozenset(write), frozenset(share), still)
 
 
 def _own(order: RunOrder, provider: tuple[str, str]) -> bool:

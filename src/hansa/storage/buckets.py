@@ -5,7 +5,7 @@ goes on with it, and so does `converge` at the next start. Rights in the store f
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hansa import identity, resources
@@ -19,7 +19,7 @@ from hansa.storage.errors import BadBucket, BucketBusy, BucketExists, BucketQuot
 from hansa.storage.grants import Grants
 from hansa.storage.links import Link, LinkRequest
 from hansa.storage.people import People
-from hansa.storage.ports import ObjectPage, ObjectStore
+from hansa.storage.ports import ObjectPage, ObjectStore, RunKeys
 from hansa.storage.records import PRIVATE, PUBLIC, RESTRICTED, Bucket
 from hansa.storage.register import BucketRegister
 from hansa.storage.turns import Turns
@@ -50,10 +50,9 @@ class Buckets:
         accounting: Accounting,
         clock: Clock,
         longest_link: int = links.LONGEST_SECONDS,
-        shut: Callable[[str], Awaitable[None]] | None = None,
+        runs: RunKeys | None = None,
     ) -> None:
-        """`shut` ends the keys of all runs that open a bucket."""
-        self._shut = shut
+        self._runs = runs  # None: the store lends no keys to them
         self._longest_link = longest_link
         self._register = register
         self._store = store
@@ -128,9 +127,7 @@ class Buckets:
                     f"bucket {name} belongs to service {before.from_service} and cannot be modified",
                     hint="change the visibility of the service instead",
                 )
-            after = replace(before, visibility=shown, allowed_users=allowed)
-            await self._register.replace(after)
-            await self._tell(before, after)
+            await self._share(before, replace(before, visibility=shown, allowed_users=allowed))
 
     async def delete(self, caller: Caller, name: str) -> None:
         """With everything in it."""
@@ -233,8 +230,7 @@ class Buckets:
                 allowed = tuple(allowed_users) if visibility == RESTRICTED else ()
                 after = replace(before, visibility=visibility, allowed_users=allowed)
                 if after != before:
-                    await self._register.replace(after)
-                    await self._tell(before, after)
+                    await self._share(before, after)
 
     async def remove_made(self, wanted: Iterable[str], service: str, owner: str) -> None:
         """Those of them that were made for this service of this owner go, with everything in them; no others."""
@@ -293,11 +289,17 @@ class Buckets:
         if bucket.phase != "ready":
             await self._register.replace(replace(bucket, phase="ready"))
 
+    async def _share(self, before: Bucket, after: Bucket) -> None:
+        await self._register.replace(after)
+        if self._runs is not None:
+            await self._runs.shut_out(after.name)  # before the store is told, which may be away
+        await self._tell(before, after)
+
     async def _erase(self, bucket: Bucket) -> None:
         await self._erase_later(bucket)
         await self._tell(bucket, None)  # nobody may add to what is being emptied
-        if self._shut is not None:
-            await self._shut(bucket.name)
+        if self._runs is not None:
+            await self._runs.shut(bucket.name)
         await self._store.delete_bucket(bucket.name)
         await self._register.remove(bucket.name)
         self._accounting.forget(bucket.name)

@@ -10,7 +10,7 @@ import contextlib
 import structlog
 
 from hansa.kernel.clock import Clock
-from hansa.kernel.errors import HansaError, Temporary
+from hansa.kernel.errors import Forbidden, HansaError, Temporary
 from hansa.storage.ports import Keys, LoanEnds, Loans
 from hansa.storage.reach import Reach
 from hansa.storage.turns import Turns
@@ -49,7 +49,13 @@ class SureLoans:
             self._lent[name] = reach
         async with self._turns.hold([name]):
             await self._forget(name)  # it is wanted again, and must not end later by an old debt
-            return await self._inner.lend(name, reach)
+            keys = await self._inner.lend(name, reach)
+        try:
+            reach.still()  # asked after the loan was noted: who loses the right from now on is found by `shut_out`
+        except HansaError:
+            await self.end(name)
+            raise
+        return keys
 
     async def end(self, name: str) -> None:
         """Ended when it returns, if the store can be reached; else as soon as it can."""
@@ -76,6 +82,11 @@ class SureLoans:
         """No keys of a run open this bucket when it returns, or as soon as the store can be reached. For a bucket that
         goes: its name may be somebody else's next."""
         for name in [name for name, reach in self._lent.items() if reach.touches(bucket)]:
+            await self.end(name)
+
+    async def shut_out(self, bucket: str) -> None:
+        """As `shut`, but runs whose people may use the bucket keep their keys. For one that is shared with fewer."""
+        for name in [name for name, reach in self._lent.items() if reach.touches(bucket) and not _holds(reach)]:
             await self.end(name)
 
     async def end_others(self, alive: frozenset[str]) -> int:
@@ -143,3 +154,11 @@ class SureLoans:
         if name in self._owed:
             await self._memory.remove(name)
             self._owed.pop(name, None)
+
+
+def _holds(reach: Reach) -> bool:
+    try:
+        reach.still()
+    except Forbidden:
+        return False
+    return True

@@ -209,6 +209,19 @@ class Loans(Protocol):
     async def close(self) -> None: ...
 
 
+class RunKeys(Protocol):
+    """Keys that were lent to runs, as far as buckets are concerned. Neither fails when the store is away: they end then
+    as soon as it is back."""
+
+    async def shut(self, bucket: str) -> None:
+        """Ends all that open this bucket."""
+        ...
+
+    async def shut_out(self, bucket: str) -> None:
+        """Ends those that open this bucket for somebody who may not use it any more."""
+        ...
+
+
 class LoanEnds(Protocol):
     """Which loans should have ended, and have not. Durable when it returns."""
 

@@ -5,7 +5,12 @@ keys that open nothing else.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+def _always() -> None:
+    """Nobody can lose a right to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +23,9 @@ class Reach:
     """Folders into which may be written, not read."""
     share: frozenset[tuple[str, str]] = frozenset()
     """Folders that may be listed, read and written."""
+    still: Callable[[], None] = field(default=_always, compare=False, repr=False)
+    """Raises `Forbidden` once the people behind the run may not touch all of it any more. Costs nothing: it is asked
+    whenever keys are lent, which may be long after the run was ordered."""
 
     def __bool__(self) -> bool:
         return bool(self.read or self.write or self.share)
@@ -32,7 +40,8 @@ class Reach:
         told = json.loads(text)
         if not isinstance(told, dict):
             raise ValueError("not a reach")
-        return cls(*(frozenset(_pair(one) for one in told.get(name, [])) for name in ("read", "write", "share")))
+        read, write, share = (frozenset(map(_pair, told.get(name, []))) for name in ("read", "write", "share"))
+        return cls(read, write, share)
 
     @staticmethod
     def folder(name: str) -> str:

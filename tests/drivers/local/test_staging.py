@@ -20,6 +20,7 @@ from hansa.drivers.local.launch import Ceiling
 from hansa.drivers.local.runtime import HostRuntime
 from hansa.drivers.local.staging import NotMoved, OwnStore, Staging
 from hansa.drivers.runs.stager.plan import Plan, Store
+from hansa.kernel.errors import Forbidden
 from hansa.services import StorageIO, reach_of
 from hansa.storage import NOTHING, ObjectStore, Reach
 from real import parts
@@ -139,6 +140,35 @@ class TestWithoutLoans:
         signed = staging._signed(Store("s3", "http://store", asks=True), method, bucket, key, query, "digest")
         assert (signed is not None) is granted
         assert staging._signed(Store("s3", "http://store"), method, bucket, key, query, "digest") is None
+
+    async def test_nothing_is_signed_for_a_right_that_was_lost(self, engine: Engine) -> None:
+        """Files may move for hours, and a bucket change hands meanwhile."""
+        may_use = True
+        reading = order("true", event=uploaded("b", "in/a"))
+        reading = replace(reading, reach=reach_of(reading, "anybody", lambda user, bucket: may_use))
+        staging = engine.staging(reading, engine.workdir("x"), lambda level, text: None)
+        store = Store("s3", "http://store", asks=True)
+        assert staging._signed(store, "GET", "b", "in/a", {}, "digest") is not None
+        may_use = False
+        with pytest.raises(Forbidden, match="may not read bucket b"):
+            staging._signed(store, "GET", "b", "in/a", {}, "digest")
+
+
+@pytest.mark.parametrize("lends", [True, False])
+async def test_a_right_that_was_lost_before_a_run_begins_brings_nothing(
+    engine: Engine, store: ObjectStore, bucket: str, home: Path, lends: bool
+) -> None:
+    await store.put(bucket, "in/a.txt", b"somebody else's by now")
+    may_use = True
+    job = order('cat "$INPUT_FILE_PATH"', event=uploaded(bucket, "in/a.txt"))
+    job = replace(job, reach=reach_of(job, "anybody", lambda user, bucket: may_use))
+    may_use = False
+    logs = LogBook(home / "logs", limit=64 * 1024)
+    outcome = await LocalJobHost(engine if lends else replace(engine, own=replace(engine.own, loans=None)), logs).run(
+        job
+    )
+    assert f"may not read bucket {bucket}" in outcome.reason
+    assert "somebody else's" not in (await logs.read(job.name, timestamps=False) or "")
 
 
 async def test_a_run_without_rights_gets_nothing(engine: Engine, store: ObjectStore, bucket: str, home: Path) -> None:

@@ -6,17 +6,20 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from contracts.job_host import uploaded
 from contracts.orders import MIB, order
 from contracts.sync_host import SyncHostContract
 from hansa import resources
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.runtime import HostRuntime
 from hansa.drivers.local.sync_host import LocalSyncHost
-from hansa.services import NoWorker, RunOrder
+from hansa.services import NoWorker, RunOrder, StorageIO, reach_of
 from hansa.services.service import Synchronous
+from hansa.storage import ObjectStore
 
 pytest_plugins = ("real.object_store",)
 
@@ -98,6 +101,35 @@ class TestWarmWorkers:
         await until(lambda: host.warm("tool") == 0)
         await until(lambda: host.warm("tool") == 1)
         assert (await host.invoke(warm_order())).body == b"answer\n"
+
+
+class TestRights:
+    @pytest.mark.parametrize("what", ["input", "mount"])
+    async def test_a_right_that_is_lost_while_a_call_waits_gives_it_nothing(
+        self, host: LocalSyncHost, admission: resources.Admission, store: ObjectStore, bucket: str, what: str
+    ) -> None:
+        """When its turn comes, the bucket may be somebody else's, under the same name."""
+        await store.put(bucket, "in/x", b"somebody else's by now")
+        one_at_a_time = Synchronous(max_scale=1)
+        wish: dict[str, Any] = {"event": uploaded(bucket, "in/x")}
+        if what == "mount":
+            wish = {"mount": StorageIO(storage_provider="minio.default", path=f"{bucket}/in")}
+        may_use = True
+        asked = order('cat "$INPUT_FILE_PATH"; grep -r . /mnt', synchronous=one_at_a_time, **wish)
+        asked = replace(asked, reach=reach_of(asked, "anybody", lambda user, bucket: may_use))
+        first = asyncio.create_task(host.invoke(order("sleep 1000", synchronous=one_at_a_time, seconds=1000)))
+        second = asyncio.create_task(host.invoke(asked))
+        try:
+            await until(lambda: admission.ledger.promised.cpu > 0)
+            may_use = False
+            first.cancel()
+            async with asyncio.timeout(60):
+                reply = await second
+        finally:
+            second.cancel()
+            await asyncio.gather(first, second, return_exceptions=True)
+        assert (reply.body, reply.exit_code) == (b"", None)
+        assert f"bucket {bucket}" in reply.reason
 
 
 class TestTraces:

@@ -158,7 +158,7 @@ class Staging:
         """Lends our own store, with keys for this run and this way, which end here."""
         # another for each move: one that is repeated must not lose its keys when those of the former one end
         name = f"{self.order.name} {way} {secrets.token_hex(4)}"
-        lent = asyncio.create_task(self._lent(name, self._reach(way)), name=f"lend {name}")
+        lent = asyncio.create_task(self._lent(name, way), name=f"lend {name}")
         try:
             yield lent
         finally:
@@ -167,8 +167,8 @@ class Staging:
             if self.own.loans is not None and self.order.reach:
                 self.own.later(self.own.loans.end(name), f"end the loan of {name}")  # nobody has to wait for it
 
-    async def _lent(self, name: str, reach: Reach) -> Store | None:
-        address, loans = self.own.address, self.own.loans
+    async def _lent(self, name: str, way: str) -> Store | None:
+        reach, address, loans = self._reach(way), self.own.address, self.own.loans
         plain = Store("s3", address.endpoint, address.region, address.verify, vouched=True)
         if not reach:
             return None
@@ -190,9 +190,9 @@ class Staging:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _reach(self, way: str) -> Reach:
+        """Raises `Forbidden` if the right to it was lost since the run was ordered."""
         whole = self.order.reach
-        if way == "carry" and self.order.still is not None:
-            self.order.still()
+        whole.still()
         return replace(whole, write=frozenset()) if way == "bring" else replace(whole, read=frozenset())
 
     async def _surely_told(self, way: str, plan: Plan) -> Mapping[str, Any]:
@@ -256,6 +256,7 @@ class Staging:
     ) -> Mapping[str, str] | None:
         if not (store.asks and _allowed(self.order.reach, method, bucket, key, query)):
             return None
+        self.order.reach.still()  # no keys end when a right does: each request is looked at
         return s3.signed(plans.with_keys(store, self.own.root), method, bucket, key, query, payload)
 
 
