@@ -277,3 +277,22 @@ async def test_a_bucket_that_is_shared_with_fewer_is_shut_for_their_runs_only(
             await loans.end(name)
         for bucket in ("unshared", "another"):
             await object_store.store.delete_bucket(bucket)
+
+
+async def test_who_gives_up_waiting_for_an_end_leaves_a_debt(memory: LoanEndStore) -> None:
+    """The same name is just being lent: its end waits until that is done, and whoever asked for it may be gone then."""
+    moody = Moody()
+    loans = sure(moody, memory)
+    moody.answers.clear()
+    lending = asyncio.create_task(loans.lend("one", NOTHING))
+    async with asyncio.timeout(20):
+        await moody.lending.get()
+        ending = asyncio.create_task(loans.end("one"))
+        await asyncio.sleep(0)  # it runs until it waits
+        ending.cancel()
+        await asyncio.wait({ending})
+        moody.answers.set()
+        await lending
+    assert loans.owed == {"one"}
+    await loans.settle()
+    assert (moody.alive, loans.owed) == (set(), frozenset())

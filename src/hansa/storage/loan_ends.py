@@ -60,19 +60,23 @@ class SureLoans:
     async def end(self, name: str) -> None:
         """Ended when it returns, if the store can be reached; else as soon as it can."""
         self._lent.pop(name, None)
-        async with self._turns.hold([name]):
-            try:
-                await self._inner.end(name)
-            except HansaError as error:
-                _log.warning("keys of a run could not be ended yet; trying again", loan=name, error=error.message)
-                await self._owe(name)
-            except asyncio.CancelledError:
-                self._owed.setdefault(name, False)
-                self._wake.set()
-                raise
-            else:
-                with contextlib.suppress(Temporary):  # then it is ended once more
-                    await self._forget(name)
+        try:
+            async with self._turns.hold([name]):
+                await self._end(name)
+        except asyncio.CancelledError:  # also while it waited for its turn
+            self._owed.setdefault(name, False)
+            self._wake.set()
+            raise
+
+    async def _end(self, name: str) -> None:
+        try:
+            await self._inner.end(name)
+        except HansaError as error:
+            _log.warning("keys of a run could not be ended yet; trying again", loan=name, error=error.message)
+            await self._owe(name)
+        else:
+            with contextlib.suppress(Temporary):  # then it is ended once more
+                await self._forget(name)
 
     def take_over(self, name: str, reach: Reach) -> None:
         """A former life lent it, and its run goes on."""
