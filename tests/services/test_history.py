@@ -46,7 +46,7 @@ class Part:
             assert await self.jobs.accept(job)
             return
         store = {"endpoint": "http://s3", "secret_key": "k"}
-        given = Receipt(name, "lubeck", "http://l", ("lubeck",), new_permit(), store, self.clock.now())
+        given = Receipt(name, "gray", "lubeck", "http://l", ("lubeck",), new_permit(), store, self.clock.now())
         assert await self.receipts.accept(given, job)
 
     async def end(self, name: str, reason: str = "") -> None:
@@ -108,9 +108,18 @@ async def test_jobs_of_an_origin_that_never_comes_back_have_an_end(database_url:
 async def test_a_receipt_without_a_job_has_an_end(database_url: str, tmp_path: Path) -> None:
     async with manager(database_url, tmp_path) as here:
         await here.take_in("a")
-        await here.jobs.remove(["a"])
+        await here.jobs.remove(["a"])  # as former versions did
         assert await here.days_later(29.9) == ["a+"]
         assert await here.days_later(0.2) == []
+
+
+async def test_with_a_job_goes_its_receipt(database_url: str, tmp_path: Path) -> None:
+    """There are keys in it, which the next job of that name would get."""
+    async with manager(database_url, tmp_path) as here:
+        for name in "ab":
+            await here.take_in(name)
+        await history.forget(cast(Room, here), ["a"], "it was deleted")
+        assert await here.days_later(0) == ["b+"]
 
 
 async def test_a_job_that_is_given_to_us_once_more_keeps_its_receipt(database_url: str, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ async def test_receipts_survive_a_restart_sealed_and_the_newest_permit_counts(da
     vault, jobs = Vault([Vault.new_key()]), JobStore(database)
     store = ReceiptStore(database, vault)
     keys = {"endpoint": "http://s3", "secret_key": "k3y"}
-    first = Receipt("a", "lubeck", "http://l", ("lubeck",), new_permit(), keys, 1.0)
+    first = Receipt("a", "gray", "lubeck", "http://l", ("lubeck",), new_permit(), keys, 1.0)
     assert await store.accept(first, job("a"))
     newer = replace(first, permit=new_permit(), path=("lubeck", "riga"))
     assert not await store.accept(newer, job("a"))
@@ -212,6 +212,27 @@ async def test_receipts_survive_a_restart_sealed_and_the_newest_permit_counts(da
     last = ReceiptStore(database, vault)
     await last.load()
     assert (last.get("a"), last.get("b") is not None) == (None, True)
+
+
+@pytest.mark.parametrize("receipt_before", [True, False])
+@pytest.mark.parametrize("change", [{"service": "hers"}, {"owner": "bob"}])
+async def test_a_job_keeps_its_receipt_whoever_uses_its_name(
+    database: Database, change: dict[str, str], receipt_before: bool
+) -> None:
+    """Names of jobs may be chosen, and the keys of a job are not to be replaced by anybody's."""
+    vault, jobs = Vault([Vault.new_key()]), JobStore(database)
+    store = ReceiptStore(database, vault)
+    first = Receipt("a", "gray", "lubeck", "http://l", ("lubeck",), new_permit(), {"secret_key": "k3y"}, 1.0)
+    expected = first if receipt_before else None
+    assert await (store.accept(first, job("a")) if receipt_before else jobs.accept(job("a")))
+    another = replace(job("a"), **change)  # type: ignore[arg-type]
+    wrong = replace(first, service=another.service, permit=new_permit(), store={"secret_key": "another"})
+    assert not await store.accept(wrong, another)
+    again = ReceiptStore(database, vault)
+    await again.load()
+    assert (store.get("a"), again.get("a")) == (expected, expected)
+    assert (store.of("a", "gray"), store.of("a", "hers")) == (expected, None)
+    assert (again.of("a", "gray"), again.of("a", "hers")) == (expected, None)
 
 
 # Any sequence of steps, by anybody, with any epoch, in any order.

@@ -15,8 +15,16 @@ import structlog
 
 from hansa.identity import Caller, access
 from hansa.kernel.errors import Forbidden
-from hansa.services import calling_out, cluster_stores, exposed_share, former_secrets, orders, reading, replicas
-from hansa.services.delegation import following
+from hansa.services import (
+    calling_out,
+    cluster_stores,
+    exposed_share,
+    former_secrets,
+    history,
+    orders,
+    reading,
+    replicas,
+)
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
 from hansa.services.ports import Record
@@ -223,12 +231,7 @@ async def _finish_delete(room: Room, record: Record) -> None:
     await room.exposed_host.remove(service.name)
     await settle_workers(room)
     jobs = await room.jobs.names(service.name, None, frozenset(Status))
-    await room.dispatcher.end(jobs, "its service was deleted")
-    await following.call_off(room, jobs)
-    for job in jobs:
-        await room.job_host.discard(job)
-        await room.logs.remove(job)
-    await room.jobs.remove(jobs)
+    await history.forget(room, jobs, "its service was deleted")
     if room.webhook is not None:
         await room.webhook.unregister(service.name, frozenset(record.made_buckets))
     # a bucket that another service uses by now stays, and so does everything this service did not make

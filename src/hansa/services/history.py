@@ -56,13 +56,13 @@ async def log(room: Room, caller: Caller, service: str, name: str, *, timestamps
 async def remove(room: Room, caller: Caller, service: str, name: str) -> None:
     """Ends the job if it runs, then forgets it with its log."""
     job = await find(room, caller, service, name)
-    await _forget(room, [job.name])
+    await forget(room, [job.name], "it was deleted")
 
 
 async def remove_all(room: Room, caller: Caller, service: str, *, running_too: bool) -> None:
     reading.get(room, caller, service)
     statuses = frozenset(Status) if running_too else ENDED
-    await _forget(room, await room.jobs.names(service, _scope(caller), statuses))
+    await forget(room, await room.jobs.names(service, _scope(caller), statuses), "it was deleted")
 
 
 async def purge(room: Room) -> int:
@@ -73,14 +73,17 @@ async def purge(room: Room) -> int:
     # first the receipts: a job is kept for as long as its origin may ask how it ended
     receipts = await room.receipts.forget(now - limits.keep_receipts, _AT_ONCE)
     old = await room.jobs.expired(now - limits.keep, _AT_ONCE)
-    await _forget(room, old)
+    await forget(room, old, "it was deleted")
     return len(old) + receipts + await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
 
 
-async def _forget(room: Room, jobs: list[str]) -> None:
-    await room.dispatcher.end(jobs, "it was deleted")
+async def forget(room: Room, jobs: list[str], reason: str) -> None:
+    """Ends those that run, for this reason; then nothing of them is left."""
+    await room.dispatcher.end(jobs, reason)
     await following.call_off(room, jobs)
     for name in jobs:
         await room.job_host.discard(name)
         await room.logs.remove(name)
+    # first the receipts: the keys in them must not wait for the next job of that name
+    await room.receipts.remove(*jobs)
     await room.jobs.remove(jobs)

@@ -37,7 +37,7 @@ def make(
         for kind, by_id in with_keys.items()
         for ident, config in by_id.items()
     }
-    receipt = room.receipts.get(name)
+    receipt = room.receipts.of(name, service.name)
     home = store or (receipt.store if receipt is not None else None)
     if home and home["access_key"]:
         providers[HOME] = dict(home)  # a replica's data lives at its origin
@@ -55,7 +55,7 @@ def make(
         mounts=_mounts(room, service),
         may_publish=may_publish,
         movable=movable,
-        newest=_newest(room, name) if receipt is not None and not store else None,
+        newest=_newest(room, name, service.name) if receipt is not None and not store else None,
         lent=frozenset({HOME}) if home else frozenset(),
         vouched=_vouched(room, service, home or {}, receipt.endpoint if receipt is not None else ""),
     )
@@ -73,9 +73,9 @@ def make(
     return replace(order, reach=reach)
 
 
-def _newest(room: Room, name: str) -> Callable[[], Mapping[str, str]]:
+def _newest(room: Room, name: str, service: str) -> Callable[[], Mapping[str, str]]:
     def look() -> Mapping[str, str]:
-        receipt = room.receipts.get(name)
+        receipt = room.receipts.of(name, service)
         return receipt.store if receipt is not None else {}
 
     return look

@@ -78,7 +78,7 @@ async def _accept(
         receipt: Receipt | None = await receiving.receive(room, record, parcel, body)
     else:
         receipt = await data_stores.receipt_of_worker(room, record.service, job_name, body, authorization)
-    known = receipt or room.receipts.get(job_name)
+    known = receipt or room.receipts.of(job_name, record.service.name)
     elsewhere = known is not None and bool(known.store)  # its own keys decide what it may read there
     if isinstance(given, events.ObjectInput) and not elsewhere:
         _check_input(room, caller, given)

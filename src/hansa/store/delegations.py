@@ -190,12 +190,14 @@ class ReceiptStore:
         self._receipts: dict[str, delegation.Receipt] = {}
 
     async def load(self) -> None:
-        rows = await self._database.read(lambda c: c.execute(sa.select(receipts)).mappings().all())
+        known = sa.select(receipts, jobs.c.service).outerjoin(jobs, jobs.c.name == receipts.c.job)
+        rows = await self._database.read(lambda c: c.execute(known).mappings().all())
         for row in rows:
             opened = self._vault.open(row["sealed"], purpose=row["job"])
             permit = opened.pop("permit")
             self._receipts[row["job"]] = delegation.Receipt(
                 row["job"],
+                row["service"] or "",
                 row["origin"],
                 row["endpoint"],
                 tuple(json.loads(row["path"])),
@@ -207,6 +209,10 @@ class ReceiptStore:
     def get(self, job: str) -> delegation.Receipt | None:
         return self._receipts.get(job)
 
+    def of(self, job: str, service: str) -> delegation.Receipt | None:
+        found = self._receipts.get(job)
+        return found if found is not None and found.service == service else None
+
     async def accept(self, receipt: delegation.Receipt, job: Job, invocation: Invocation | None = None) -> bool:
         row = {
             "job": receipt.job,
@@ -217,18 +223,36 @@ class ReceiptStore:
             "created": receipt.created,
         }
 
-        def write(connection: sa.Connection) -> bool:
-            upsert(connection, receipts, row)
-            return accept_job(connection, job, invocation)
+        whose = sa.select(jobs.c.service, jobs.c.owner).where(jobs.c.name == job.name)
+
+        def write(connection: sa.Connection) -> tuple[bool, bool]:
+            before = connection.execute(whose).first()
+            ours = before is None or tuple(before) == (job.service, job.owner)
+            if ours:
+                upsert(connection, receipts, row)
+            return ours, accept_job(connection, job, invocation)
 
         # In memory first: should the database's answer get lost, the job may be found there and started, and must not
         # be taken for one of our own.
-        self._receipts[receipt.job] = receipt
-        return await self._database.write(write)
+        self._receipts.setdefault(receipt.job, receipt)
+        ours, fresh = await self._database.write(write)
+        if ours:
+            self._receipts[receipt.job] = receipt
+        elif self._receipts.get(receipt.job) is receipt:
+            del self._receipts[receipt.job]
+        return fresh
 
-    async def remove(self, job: str) -> None:
-        await self._database.write(lambda c: c.execute(receipts.delete().where(receipts.c.job == job)))
-        self._receipts.pop(job, None)
+    async def remove(self, *jobs: str) -> None:
+        held = [job for job in jobs if job in self._receipts]
+
+        def write(connection: sa.Connection) -> None:
+            for start in range(0, len(held), 500):
+                connection.execute(receipts.delete().where(receipts.c.job.in_(held[start : start + 500])))
+
+        if held:
+            await self._database.write(write)
+        for job in held:
+            self._receipts.pop(job, None)
 
     async def forget(self, before: float, most: int) -> int:
         ended_or_gone = sa.or_(

@@ -164,9 +164,9 @@ async def test_a_right_that_was_lost_before_a_run_begins_brings_nothing(
     job = replace(job, reach=reach_of(job, "anybody", lambda user, bucket: may_use))
     may_use = False
     logs = LogBook(home / "logs", limit=64 * 1024)
-    outcome = await LocalJobHost(engine if lends else replace(engine, own=replace(engine.own, loans=None)), logs).run(
-        job
-    )
+    if not lends:
+        engine = replace(engine, own=replace(engine.own, loans=None))
+    outcome = await LocalJobHost(engine, logs).run(job)
     assert f"may not read bucket {bucket}" in outcome.reason
     assert "somebody else's" not in (await logs.read(job.name, timestamps=False) or "")
 

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from journeys.events import minio_event
 from journeys.federation import stories
 from journeys.federation.conftest import Deploy
 from journeys.federation.stories import ended, eventually, fresh, member, outputs, story_of, submit
@@ -320,6 +321,28 @@ def test_nobody_takes_over_another_users_job(hansa: Federation, alice: httpx.Cli
     shown = {"Authorization": f"Permit {permit}"}
     assert hansa["visby"].anonymous.get(f"/v1/delegations/{job}/log", headers=shown).status_code == 404
     assert ended(alice, job)["status"] == "Succeeded"
+
+
+def test_who_knows_the_name_of_a_deleted_job_gets_nothing_of_its_keys(
+    hansa: Federation, alice: httpx.Client, deploy: Deploy
+) -> None:
+    """A job of alice's ran at visby, with keys to her data at lubeck. Bob gives one of his own the same name there."""
+    name = fresh("known")
+    deploy([member("visby", f"{name}-v")], name=name, script=COPY)
+    hansa.store(alice).put_object(Bucket=name, Key="private/x", Body=b"alice's secret 7714")
+    there, bob = hansa.user("alice", "visby"), hansa.user("bob", "visby")
+    job = submit(there, f"{name}-v", b"by her own token")
+    assert ended(there, job)["status"] == "Succeeded"
+    assert there.delete(f"/system/logs/{name}-v/{job}").status_code == 204
+    his = {"name": f"{name}-b", "image": "debian", "memory": "64Mi", "cpu": "0.1", "script": 'cat "$INPUT_FILE_PATH"'}
+    stories.create(bob, his)
+    try:
+        event = minio_event(name, "private/x")
+        answer = bob.post(f"/job/{his['name']}", json=event, headers={"X-Delegated-Job-ID": job})
+        assert answer.status_code == 403, answer.text
+        assert f"may not read bucket {name}" in answer.text
+    finally:
+        assert bob.delete(f"/system/services/{his['name']}").status_code == 204
 
 
 def test_a_mesh_passes_a_job_on_but_never_in_a_circle(hansa: Federation, alice: httpx.Client, deploy: Deploy) -> None:

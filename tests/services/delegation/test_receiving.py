@@ -25,7 +25,7 @@ async def test_a_job_that_is_given_back_while_its_origin_asks_is_not_taken_up_ag
         taken_up.append(name)
         return True
 
-    receipt = Receipt("one", "lubeck", "https://lubeck", ("lubeck",), PERMIT, {}, 0.0)
+    receipt = Receipt("one", "gray", "lubeck", "https://lubeck", ("lubeck",), PERMIT, {}, 0.0)
     room = SimpleNamespace(
         borrowed={},
         receipts=SimpleNamespace(get=lambda _: receipt),

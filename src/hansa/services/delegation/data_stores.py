@@ -78,7 +78,7 @@ async def receipt_of_worker(room: Room, service: Service, job: str, body: bytes,
         origin = service.annotations.get(ORIGIN_CLUSTER, "")
         named = service.clusters.get(origin)
         endpoint = room.peers.find(origin, named.endpoint if named else "").address.endpoint
-    return Receipt(job, origin, endpoint, (), found.permit, found.store, room.clock.now())
+    return Receipt(job, service.name, origin, endpoint, (), found.permit, found.store, room.clock.now())
 
 
 def _own_token(service: Service, authorization: str) -> list[Credentials]:

@@ -66,6 +66,7 @@ class Receipt:
     """A job of another cluster that runs here; or one that was submitted here, whose data lives elsewhere."""
 
     job: str
+    service: str  # whose job it is here; "" if that is gone
     origin: str
     endpoint: str
     path: tuple[str, ...]
@@ -129,12 +130,17 @@ class Delegations(Protocol):
 
 class Receipts(Protocol):
     def get(self, job: str) -> Receipt | None: ...
-    async def accept(self, receipt: Receipt, job: Job, invocation: Invocation | None = None) -> bool:
-        """The receipt and its job, together: neither is ever there alone. False if the job was there; then the newer
-        permit replaces the older one, for the origin gave it to us again."""
+    def of(self, job: str, service: str) -> Receipt | None:
+        """The same, if it is a job of this service: a name alone gives nobody the keys in a receipt."""
         ...
 
-    async def remove(self, job: str) -> None: ...
+    async def accept(self, receipt: Receipt, job: Job, invocation: Invocation | None = None) -> bool:
+        """The receipt and its job, together: neither is ever there alone. False if the job was there; then the newer
+        permit replaces the older one, for the origin gave it to us again. A job of another service, or of somebody
+        else, keeps what it has."""
+        ...
+
+    async def remove(self, *jobs: str) -> None: ...
     async def forget(self, before: float, most: int) -> int:
         """Drops those whose job ended before that time, or is gone and came before it, and those of runs that lost
         their right, about which nobody will ask; at most so many. Returns how many."""

@@ -78,7 +78,14 @@ async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Re
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
     store = await data_stores.of_parcel(room, service, parcel, body)
     return Receipt(
-        parcel.job, parcel.origin, peer.address.endpoint, parcel.path, parcel.permit, store, room.clock.now()
+        parcel.job,
+        service.name,
+        parcel.origin,
+        peer.address.endpoint,
+        parcel.path,
+        parcel.permit,
+        store,
+        room.clock.now(),
     )
 
 
