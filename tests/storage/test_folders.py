@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from contracts.volume_places import Identity, VolumePlacesContract
+from contracts.volume_places import Identity, VolumePlacesContract, volume
+from drivers.local.nesting import nest
+from hansa.drivers.local import remove
 from hansa.storage import Folders
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> Folders:
-    return Folders(tmp_path / "volumes")
+    return Folders(tmp_path / "volumes", remove)
 
 
 @pytest.fixture
@@ -35,3 +37,30 @@ def identity(places: Folders, namespace: str) -> Identity:
 
 class TestFolders(VolumePlacesContract):
     pass
+
+
+async def test_a_volume_goes_however_deep_its_folders_are(places: Folders, namespace: str, tmp_path: Path) -> None:
+    await places.make(volume(namespace))
+    nest(places.path_of(namespace, "models"))
+    await places.remove(namespace, "models")
+    assert list((tmp_path / "volumes" / ".removed").iterdir()) == []
+
+
+async def test_a_start_clears_what_a_removal_left_however_deep(places: Folders, tmp_path: Path) -> None:
+    left = tmp_path / "volumes" / ".removed" / "left"
+    left.mkdir(parents=True)
+    nest(left)
+    await places.load([])
+    assert not left.exists()
+
+
+async def test_what_cannot_be_removed_stops_nobody(namespace: str, tmp_path: Path) -> None:
+    def refused(path: Path) -> None:
+        raise OSError(f"{path} is busy")
+
+    places = Folders(tmp_path / "volumes", refused)
+    await places.make(volume(namespace))
+    await places.remove(namespace, "models")
+    assert not places.path_of(namespace, "models").exists()
+    await places.load([volume(namespace)])
+    assert places.path_of(namespace, "models").is_dir()

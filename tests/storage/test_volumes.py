@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hansa import resources
+from hansa.drivers.local import remove
 from hansa.identity import Caller, Vault
 from hansa.kernel.errors import Invalid, NotFound
 from hansa.kernel.names import BadName
@@ -41,7 +42,7 @@ def attached() -> Attached:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path / "volumes")
+    return Folders(tmp_path / "volumes", remove)
 
 
 @pytest.fixture

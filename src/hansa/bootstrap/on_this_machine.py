@@ -46,7 +46,7 @@ class OnThisMachine:
 
     def places(self) -> storage.VolumePlaces:
         gid = self._given.sandbox.uid_base if os.geteuid() == 0 else None
-        folders = storage.Folders(self._data / "volumes", gid=gid)
+        folders = storage.Folders(self._data / "volumes", local.remove, gid=gid)
         return folders if self._no_images else local.VolumeImages(folders)
 
     def disk(self) -> int:

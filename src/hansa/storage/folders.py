@@ -1,20 +1,23 @@
 """Volumes as folders of this machine, below one root as `<namespace>/<name>`. The `VolumePlaces` port.
 
 Removing moves a folder aside first, so that neither a reader nor a new volume of the same name ever sees half-removed
-contents. A plain folder does not stop a script from writing more than the size of its volume; engines watch it.
+contents. Trouble with what was set aside is logged, and stops neither the removal nor a start. A plain folder does not
+stop a script from writing more than the size of its volume; engines watch it.
 """
 
 import asyncio
 import os
-import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import structlog
 
 from hansa.kernel import names
 from hansa.storage.places import Place, Standing
 from hansa.storage.records import Volume
 
+_log = structlog.get_logger("hansa.storage")
 _ASIDE = ".removed"  # no namespace begins with a dot
 _PASSAGE = 0o711  # jobs may walk through, and see no names of others' volumes
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -22,14 +25,16 @@ _MODE = 0o2770  # whoever has the group writes, and what they make belongs to th
 
 
 class Folders:
-    def __init__(self, root: Path, gid: int | None = None) -> None:
+    def __init__(self, root: Path, remove: Callable[[Path], None], gid: int | None = None) -> None:
+        """`remove` takes away a folder in which scripts left anything, or raises OSError."""
         self._root = root
+        self._remove = remove
         self._gid = os.getgid() if gid is None else gid
 
     async def load(self, volumes: Sequence[Volume]) -> None:
         for volume in volumes:
             await asyncio.to_thread(self._make_folder, self.path_of(volume.namespace, volume.name))
-        await asyncio.to_thread(shutil.rmtree, self._root / _ASIDE, True)  # what an earlier removal left
+        await asyncio.to_thread(self._clear, self._root / _ASIDE)  # what an earlier removal left
 
     async def make(self, volume: Volume) -> None:
         path = self.path_of(volume.namespace, volume.name)
@@ -73,8 +78,15 @@ class Folders:
             return
         aside = self._root / _ASIDE / uuid.uuid4().hex
         aside.parent.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o700)  # a script may have closed it, and a closed folder does not move
         path.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+        self._clear(aside)
+
+    def _clear(self, aside: Path) -> None:
+        try:
+            self._remove(aside)
+        except OSError as error:
+            _log.warning("a removed volume is still on the disk; the next start tries again", error=str(error))
 
 
 def _regroup(folder: Path, before: int, after: int) -> None:

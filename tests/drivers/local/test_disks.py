@@ -24,6 +24,7 @@ from hansa.drivers.local.exposed_host import LocalExposedHost
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.launcher import linux
+from hansa.drivers.local.removal import remove
 from hansa.drivers.local.runtime import HostRuntime
 from hansa.drivers.local.sync_host import LocalSyncHost
 from hansa.drivers.local.volume_images import VolumeImages, image_of
@@ -291,7 +292,7 @@ class TestKilled:
 class TestVolumes:
     @pytest.fixture
     def places(self, home: Path, disks: Disks) -> storage.VolumePlaces:
-        folders = storage.Folders(home / "volumes", gid=59_999 if os.geteuid() == 0 else None)
+        folders = storage.Folders(home / "volumes", remove, gid=59_999 if os.geteuid() == 0 else None)
         return VolumeImages(folders) if disks.hard else folders
 
     @pytest.fixture
@@ -372,7 +373,7 @@ class TestVolumes:
         self, host: LocalJobHost, home: Path, mount: Callable[[Volume], VolumeMount], places: storage.VolumePlaces
     ) -> None:
         volume = self.volume("old")
-        folders = storage.Folders(home / "volumes", gid=59_999 if os.geteuid() == 0 else None)
+        folders = storage.Folders(home / "volumes", remove, gid=59_999 if os.geteuid() == 0 else None)
         await folders.make(volume)
         (folders.path_of("ns", "old") / "kept").write_text("kept")
         await places.load([volume])
@@ -393,7 +394,7 @@ class TestVolumes:
         volume = self.volume()
 
         def opened(gid: int) -> storage.VolumePlaces:
-            folders = storage.Folders(home / "volumes", gid=gid)
+            folders = storage.Folders(home / "volumes", remove, gid=gid)
             return VolumeImages(folders) if kind == "image" else folders
 
         def asked(script: str, places: storage.VolumePlaces) -> RunOrder:
@@ -421,7 +422,7 @@ class TestVolumes:
 
     @images_only
     async def test_a_manager_that_cannot_mount_it_says_so(self, home: Path, engine: Engine, logs: LogBook) -> None:
-        volume, folders = self.volume(), storage.Folders(home / "volumes", gid=59_999)
+        volume, folders = self.volume(), storage.Folders(home / "volumes", remove, gid=59_999)
         await VolumeImages(folders).make(volume)
         mount = VolumeMount(str(folders.path_of("ns", "models")), "/data", 59_999, size=volume.size)
         soft = LocalJobHost(replace(engine, disks=Disks(home / "work")), logs)

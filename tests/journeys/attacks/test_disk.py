@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from drivers.local import nesting
 from drivers.local.sandbox.conftest import ORDINARY_USER
 from hansa.drivers.local.disks import mounted_below, trouble
 from journeys.conftest import signing_in
@@ -167,3 +168,21 @@ def test_a_volume_holds_its_size(manager: Manager, people: dict[str, httpx.Clien
     job = start(alice, reads)
     assert ended_jobs(alice, reads, 1)[job]["status"] == "Succeeded"
     assert "fine" in alice.get(f"/system/logs/{reads}/{job}").text
+
+
+@pytest.mark.parametrize("last", ["true", "chmod 0 /data"])
+def test_a_volume_goes_whatever_is_in_it(
+    manager: Manager, people: dict[str, httpx.Client], make: Make, last: str
+) -> None:
+    alice = people["alice"]
+    volume = {"name": "nested", "size": "48Mi", "mount_path": "/data", "lifecycle_policy": "delete"}
+    nests = make("alice", f"python3 - /data <<'P'\n{nesting.SCRIPT}P\n{last}", volume=volume, memory="256Mi")
+    job = start(alice, nests)
+    ended_jobs(alice, nests, 1)
+    nested = list((manager.data / "volumes").glob("*/nested"))
+    assert nested, alice.get(f"/system/logs/{nests}/{job}").text
+    assert alice.delete(f"/system/services/{nests}").status_code == 204
+    assert not list((manager.data / "volumes").glob("*/nested"))
+    assert not list((manager.data / "volumes").glob(".removed/*"))
+    manager.restart()
+    assert "nested" not in alice.get("/system/volumes").text

@@ -11,6 +11,7 @@ from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.node import LocalNode
 from hansa.drivers.local.podman import PodmanRuntime
+from hansa.drivers.local.removal import remove
 from hansa.drivers.local.runtime import HostRuntime, Runtime
 from hansa.drivers.local.sandbox import Level, probe
 from hansa.drivers.local.space import Space
@@ -36,4 +37,5 @@ __all__ = [
     "VolumeImages",
     "no_images",
     "probe",
+    "remove",
 ]

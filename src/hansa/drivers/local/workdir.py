@@ -10,26 +10,21 @@ The script owned `job/` and may have left anything there: links, pipes, director
 The manager may be root. So nothing below it is ever opened by a path, only below a handle: see `runs.stager.beneath`.
 """
 
-import contextlib
 import errno
 import json
 import os
 import secrets
-import shutil
-import subprocess
-from collections import deque
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from hansa import services
+from hansa.drivers.local import removal
 from hansa.drivers.local.disks import Disks
 from hansa.drivers.runs.stager import beneath
 from hansa.drivers.runs.stager.beneath import LeftFile
 from hansa.drivers.runs.stager.moving import INPUT, OUTPUT
-
-_FEW = 1000  # names
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,24 +141,7 @@ class Workdir:
     def remove(self) -> None:
         """Follows no links; a missing folder is fine."""
         self._disks.drop(self.home)
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                if self._is_small():
-                    shutil.rmtree(self.home)
-                    return
-            except (RecursionError, PermissionError):
-                pass  # closed by a script that ran as our own user
-            subprocess.run(["chmod", "-R", "u+rwx", "--", self.home], check=False, capture_output=True)
-            subprocess.run(["rm", "-rf", "--", self.home], check=True, capture_output=True)
-
-    def _is_small(self) -> bool:
-        """Few names, not too deep: Python would keep all those of a folder in memory to remove them."""
-        try:
-            with beneath.handle(self.home) as top:
-                deque(beneath.left_files(top, "", os.geteuid(), _FEW), maxlen=0)
-        except (beneath.TooDeep, beneath.TooMany):
-            return False
-        return True
+        removal.remove(self.home)
 
     def left(self, most: int) -> Generator[LeftFile, None, None]:
         """What the script put into its output folder. Raises `TooMany` after `most` names."""

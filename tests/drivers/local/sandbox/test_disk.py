@@ -27,6 +27,7 @@ ATTACKS = {
     "for n in range(20000):\n"
     " open(f'/proc/self/fd/{d}/{n}', 'wb').write(bytes(1 << 20))\n"
     "E",
+    "closed-itself": "chmod 300 .; n=0; while [ $n -lt 20000 ]; do head -c 1M /dev/zero > big-$n; n=$((n+1)); done",
     "deleted-but-open": "python3 - <<'E'\n"
     "held = []\n"
     "import os\n"

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 
 from hansa import resources, storage
+from hansa.drivers.local import remove
 from hansa.drivers.s3 import OpenStore
 from hansa.entrypoints.http import context, problems
 from hansa.entrypoints.http.door import Door
@@ -71,7 +72,7 @@ class Keeping:
         self.buckets = storage.Buckets(register, store, grants, self.people, self.quotas, accounting, self.clock)
         self.volumes = storage.Volumes(
             VolumeStore(self.database),
-            storage.Folders(self.root / "volumes"),
+            storage.Folders(self.root / "volumes", remove),
             self.quotas,
             self.people,
             lambda *_: [],

@@ -18,9 +18,11 @@ _BLOCK = 512
 def of_folder(folder: str, most: int) -> int:
     """Bytes in all files below. Beyond `most` it does not go on."""
     try:
-        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        top = _opened(folder, None)
     except FileNotFoundError:
         return 0
+    except OSError:
+        return TOO_MUCH
     try:
         return _below(top, most, set(), 0)
     except FileNotFoundError:  # it goes away just now
@@ -64,7 +66,7 @@ def _below(folder: int, most: int, linked: set[int], depth: int) -> int:
     return used
 
 
-def _opened(name: str, folder: int) -> int:
+def _opened(name: str, folder: int | None) -> int:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(name, flags, dir_fd=folder)
