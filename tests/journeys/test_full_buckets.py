@@ -104,6 +104,26 @@ def test_parts_that_are_never_completed_count(person: Person, bucket: str) -> No
     eventually(lambda: not refused(s3, bucket), what="room again")
 
 
+@pytest.mark.parametrize("key", [".uploads/k", "a/.uploads/k", "k.versions/v_1"])
+def test_nothing_is_added_that_the_store_does_not_list(person: Person, bucket: str, key: str) -> None:
+    """Nor counts: such objects held what they liked, and kept their bucket and its service from being removed."""
+    s3 = own_client(person("alice"))
+    assert refused(s3, bucket, key)
+    assert denied(lambda: s3.create_multipart_upload(Bucket=bucket, Key=key))
+    assert not refused(s3, bucket, "k")
+    assert person("alice").get(f"/system/buckets/{bucket}").status_code == 200
+
+
+def test_an_upload_whose_name_no_listing_can_spell_closes_the_bucket(person: Person, bucket: str) -> None:
+    """The bucket goes with it at the end."""
+    s3 = own_client(person("alice"))
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="not\x01xml")["UploadId"]
+    part = {"Bucket": bucket, "Key": "not\x01xml", "UploadId": upload, "Body": os.urandom(MIB)}
+    stopped = (denied(partial(s3.upload_part, **part, PartNumber=number)) for number in range(1, 1000))
+    assert any(stopped), "nobody stops her"
+    eventually(lambda: "unreadable names" in words(person("alice"), bucket))
+
+
 def test_it_stays_closed_over_a_restart_and_opens_with_a_larger_quota(
     small: Manager, person: Person, bucket: str
 ) -> None:

@@ -1,7 +1,10 @@
 """Is a bucket counted when it may be full, and not at every write?"""
 
+import pytest
+
 from hansa.drivers.s3 import OpenStore
 from hansa.identity import Caller
+from hansa.kernel.errors import HansaError, Invalid, Temporary
 from hansa.storage import Accounting, Contents, Fullness, StoreNews
 from hansa.storage.accounting import most_objects
 from hansa.storage.fullness import words
@@ -18,6 +21,49 @@ class Counting(Accounting):
     async def _count(self, bucket: str) -> Contents:
         self.counted += 1
         return await super()._count(bucket)
+
+
+class Failing(Accounting):
+    """Counts until it is told how to fail."""
+
+    fails: HansaError | None = None
+
+    async def _count(self, bucket: str) -> Contents:
+        if self.fails is not None:
+            raise self.fails
+        return await super()._count(bucket)
+
+
+async def test_a_bucket_at_which_counting_fails_is_closed_until_it_works(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    await room.buckets.create(alice, name)
+    accounting = Failing(object_store.store, room.clock)
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    accounting.fails = Invalid("an upload has no key")
+    await fullness.sweep()
+    assert room.register.full == {name}
+    accounting.fails = None
+    await fullness.sweep()
+    assert room.register.full == set()
+    await room.buckets.delete(alice, name)
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_store_that_is_away_for_a_moment_neither_closes_nor_opens(
+    room: Room, object_store: OpenStore, alice: Caller, name: str, full: bool
+) -> None:
+    await room.buckets.create(alice, name)
+    accounting = Failing(object_store.store, room.clock)
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    await object_store.store.put(name, "k", b"x" * (2000 if full else 1))
+    await fullness.sweep()
+    before = set(room.register.full)
+    assert bool(before) == full
+    accounting.fails = Temporary("the store does not answer")
+    await fullness.sweep()
+    assert room.register.full == before
+    await room.buckets.delete(alice, name)
 
 
 async def test_news_are_added_up_until_the_limit_may_be_reached(
@@ -82,4 +128,4 @@ def test_why_a_bucket_is_full_is_said_in_words() -> None:
     assert "holds 2Ki of 1Ki." in words(Contents(2048, 1, True), 1024)
     assert "holds 2Ki of 1Ki, 1Ki of it in unfinished uploads" in words(Contents(1024, 1, True, 1024), 1024)
     assert "holds 10000 objects, and with 1Ki at most 10000 may be kept" in words(Contents(0, 10_000, True), 1024)
-    assert "more unfinished uploads than can be counted" in words(Contents(0, 0, True, None), 1024)
+    assert "unfinished uploads cannot be counted" in words(Contents(0, 0, True, None), 1024)

@@ -27,7 +27,7 @@ class Contents:
     size: int  # bytes
     objects: int
     complete: bool  # False: there is more than we were ready to count
-    unfinished: int | None = 0  # bytes of large uploads under way or given up, which take room too; None: too many
+    unfinished: int | None = 0  # bytes of large uploads under way or given up, which take room too; None: unknown
 
     def fills(self, limit: int) -> bool:
         """Whether a bucket with this limit takes nothing more. Objects without content take room too, and a bucket that
@@ -36,7 +36,7 @@ class Contents:
 
     @property
     def held(self) -> int:
-        """What counts against a quota. More unfinished uploads than anybody needs are more than any limit."""
+        """What counts against a quota. Uploads that cannot be counted, which nobody needs, are more than any limit."""
         return _BEYOND if self.unfinished is None else self.size + self.unfinished
 
 

@@ -14,7 +14,7 @@ import structlog
 
 from hansa import resources
 from hansa.kernel import quantities
-from hansa.kernel.errors import HansaError
+from hansa.kernel.errors import HansaError, Invalid
 from hansa.storage.accounting import Accounting, Contents, most_objects
 from hansa.storage.grants import Grants
 from hansa.storage.ports import StoreNews
@@ -37,7 +37,7 @@ def words(contents: Contents, limit: int) -> str:
     """Why nothing can be added to a full bucket, for its owner."""
     most = quantities.show_size(limit)
     if contents.unfinished is None:
-        why = f"there are more unfinished uploads than can be counted, and {most} may be kept"
+        why = f"unfinished uploads cannot be counted (unreadable names, or too many), and {most} may be kept"
     elif contents.held < limit:
         why = f"it holds {contents.objects} objects, and with {most} at most {most_objects(limit)} may be kept"
     else:
@@ -114,7 +114,7 @@ class Fullness:
         if bucket is None or bucket.phase != "ready":
             return
         limit = limit_of(self._quotas, bucket)
-        contents = await self._accounting.of(name, fresh=True) if limit is not None else None
+        contents = await self._counted(name) if limit is not None else None
         if contents is not None:
             self._at_most[name] = contents.held, contents.objects
         full = limit is not None and contents is not None and contents.fills(limit)
@@ -129,6 +129,15 @@ class Fullness:
             if bucket.visibility == PUBLIC:
                 await self._grants.publish()
             await self._grants.settle((bucket.owner, *bucket.allowed_users))
+
+    async def _counted(self, name: str) -> Contents:
+        """A store that is away, or refuses us, says nothing of the bucket. But where counting itself fails, what is in
+        the bucket must not be a way past its limit."""
+        try:
+            return await self._accounting.of(name, fresh=True)
+        except Invalid as error:
+            _log.warning("a bucket cannot be counted", bucket=name, error=error.message)
+            return Contents(0, 0, complete=False)
 
     async def _check_all(self, names: Iterable[str]) -> None:
         limit = asyncio.Semaphore(_AT_ONCE)

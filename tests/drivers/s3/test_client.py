@@ -13,6 +13,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from contracts.direct_use import as_boto
 from contracts.object_store import ObjectStoreContract, bucket, fresh_name, store  # noqa: F401
 from hansa.drivers.s3 import Limits, OpenStore, S3Store, StoreUnreachable
 from hansa.kernel.errors import Kind
@@ -141,3 +142,22 @@ async def test_a_versioned_bucket_with_an_unfinished_upload_can_be_deleted(objec
     await asyncio.to_thread(fill)
     await object_store.store.delete_bucket(name)
     assert name not in await object_store.store.buckets()
+
+
+@pytest.mark.parametrize(
+    ("method", "key"), [("put_object", ".uploads/object"), ("create_multipart_upload", "not\x01xml")]
+)
+async def test_uploads_that_a_listing_cannot_spell_count_as_unknown_and_go_with_the_bucket(
+    object_store: OpenStore, method: str, key: str
+) -> None:
+    """SeaweedFS tells no key of the first, and another key of the second."""
+    embedded, name = object_store.store, fresh_name()
+    await embedded.create_bucket(name)
+    begin = getattr(as_boto(object_store, object_store.keys), method)
+    await asyncio.to_thread(lambda: begin(Bucket=name, Key=key))
+    assert await embedded.unfinished(name, 5) is None
+    await embedded.delete_bucket(name)
+    assert name not in await embedded.buckets()
+    await embedded.create_bucket(name)
+    assert await embedded.unfinished(name, 5) == 0
+    await embedded.delete_bucket(name)

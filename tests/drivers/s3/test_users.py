@@ -13,7 +13,7 @@ from hansa.drivers.s3 import OpenStore, StoreUnreachable
 from hansa.drivers.s3.seaweed_rpc import Filer
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.kernel.errors import Forbidden
-from hansa.storage import Keys
+from hansa.storage import Keys, Reach
 
 if TYPE_CHECKING:  # the plug-in below must be the first to import it
     from real.object_store import RunningStore
@@ -35,6 +35,38 @@ async def test_a_stranger_cannot_make_users(object_store_server: "RunningStore")
             await users.ensure_user(Keys("intruder", "long-enough-secret"))
     finally:
         await users.close()
+
+
+UNLISTED = (".uploads/k", "a/.uploads/k", ".uploads/a/k", "k.versions/v_1", "a/k.versions/b/c", ".versions/k")
+LISTED = ("uploads/k", "a.uploads/k", ".uploads-of/k", "k.versions", "versions/v_1", "k.versions-of/k")
+
+
+@pytest.mark.parametrize("whose", ["own", "published", "lent"])
+async def test_nobody_adds_what_no_listing_shows(object_store: OpenStore, whose: str) -> None:
+    bucket, keys = f"{fresh_name()}.versions", Keys(f"hider-{secrets.token_hex(4)}", "long-enough-secret")
+    users, loans = object_store.users, object_store.loans
+    assert loans is not None
+    await object_store.store.create_bucket(bucket)
+    await users.ensure_user(keys)
+    if whose == "own":
+        await users.grant(keys.access_key, frozenset({bucket}))
+    elif whose == "published":
+        await users.publish(frozenset({bucket}))
+    lent = await loans.lend(bucket, Reach(write=frozenset({(bucket, "")})))
+    person = object_store.as_user(lent if whose == "lent" else keys)
+    try:
+        for key in UNLISTED:
+            with pytest.raises(Forbidden):
+                await person.put(bucket, key, b"hidden")
+        for key in LISTED:
+            await person.put(bucket, key, b"seen")
+        assert {one.key for one in (await object_store.store.list(bucket)).objects} == set(LISTED)
+    finally:
+        await person.close()
+        await loans.end(bucket)
+        await users.publish(frozenset())
+        await users.remove_user(keys.access_key)
+        await object_store.store.delete_bucket(bucket)
 
 
 async def test_many_buckets_fit_into_one_grant(object_store: OpenStore) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 import boto3
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ParamValidationError
 
 from hansa.drivers.s3 import links
 from hansa.drivers.s3.errors import FOREIGN, StoreUnreachable, code_of, translated
@@ -237,7 +237,8 @@ class S3Store:
         """Versions and delete markers too: a versioned bucket is not empty before they are gone."""
         uploads = self._s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
         for upload in uploads:
-            self._s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+            with contextlib.suppress(*self._unknown_upload):  # those of SeaweedFS go with the bucket
+                self._s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
         while True:
             page = self._s3.list_object_versions(Bucket=bucket, MaxKeys=1000)
             doomed: builtins.list[ObjectIdentifierTypeDef] = [
@@ -272,14 +273,25 @@ class S3Store:
         uploads = answer.get("Uploads", [])
         if len(uploads) > most or answer.get("IsTruncated"):
             return None
-        size = 0
+        size, unknown = 0, set()
         for upload in uploads:
-            with contextlib.suppress(self._s3.exceptions.NoSuchUpload):  # completed meanwhile
+            try:
                 pages = self._s3.get_paginator("list_parts").paginate(
                     Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"]
                 )
                 size += sum(part["Size"] for page in pages for part in page.get("Parts", []))
-        return size
+            except self._unknown_upload:
+                unknown.add(upload["UploadId"])
+        return None if unknown and not unknown.isdisjoint(self._upload_ids(bucket)) else size
+
+    def _upload_ids(self, bucket: str) -> set[str]:
+        return {one["UploadId"] for one in self._s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])}
+
+    @property
+    def _unknown_upload(self) -> tuple[type[Exception], ...]:
+        """A listed upload was completed meanwhile, or has a key that the listing cannot spell: SeaweedFS writes another
+        character for those that XML does not have, and none at all for objects that were put among its uploads."""
+        return self._s3.exceptions.NoSuchUpload, ParamValidationError
 
     def _download(self, bucket: str, key: str, target: Path) -> None:
         unfinished = target.with_name(f".hansa-{secrets.token_hex(8)}")

@@ -23,6 +23,9 @@ ADDING = frozenset({"s3:PutObject", "s3:PutObjectTagging"})  # parts of large up
 PUBLISHED = "hansa-published"
 CLOSED = "hansa-closed"  # named by every user; it exists while nobody may add anything
 
+# Where SeaweedFS keeps parts of uploads and versions of objects. It does not list what people put there.
+_UNLISTED = ("*/.uploads/*", "*/*.versions/*")
+
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
@@ -42,12 +45,13 @@ def document(buckets: frozenset[str], full: frozenset[str] = frozenset()) -> str
 
 def closed() -> str:
     """Takes from whoever names it the right to add anything, whatever else they are granted."""
-    return json.dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [{"Effect": "Deny", "Action": sorted(ADDING), "Resource": ["arn:aws:s3:::*"]}],
-        }
-    )
+    return json.dumps({"Version": "2012-10-17", "Statement": [_deny_adding("*")]})
+
+
+def listed_only(document: str) -> str:
+    """The same policy, but in SeaweedFS nobody adds what no listing shows: it could not be counted, nor be found."""
+    policy = json.loads(document)
+    return json.dumps(policy | {"Statement": [*policy["Statement"], _deny_adding(*_UNLISTED)]})
 
 
 def reach_document(reach: Reach) -> str:
@@ -97,6 +101,10 @@ def _literal(text: str) -> str:
 
 def _allow(actions: tuple[str, ...], resources: list[str]) -> dict[str, object]:
     return {"Effect": "Allow", "Action": list(actions), "Resource": resources}
+
+
+def _deny_adding(*where: str) -> dict[str, object]:
+    return {"Effect": "Deny", "Action": sorted(ADDING), "Resource": [f"arn:aws:s3:::{one}" for one in where]}
 
 
 def name_of(user: str) -> str:

@@ -82,7 +82,7 @@ class SeaweedUsers:
             await self._drop_policy(name)
 
     async def put_policy(self, name: str, document: str) -> None:
-        await self.call("PutPolicy", "Policy", "Empty", name=name, content=document)
+        await self.call("PutPolicy", "Policy", "Empty", name=name, content=policies.listed_only(document))
 
     async def _drop_policy(self, name: str) -> None:
         await self.forgiving("DeletePolicy", "Policy", name=name)
