@@ -85,9 +85,9 @@ class HttpSettings(_Group):
     """The largest accepted body of a `/job` or `/run` call in bytes; larger inputs belong into a bucket. The
     definition of a service has 4 MiB at most."""
     bodies_limit: int = Field(256 * 2**20, ge=2**20)
-    """Bytes of bodies that are in memory at once, of all requests together; room for four of the largest there always
-    is. Nobody may have more under way than is left for the others; beyond, requests are refused with 429 or 503 and
-    may come again. Of a hub too."""
+    """Bytes of bodies and of long answers that are in memory at once, of all requests together; room for four of the
+    largest bodies there always is. Nobody may have more under way than is left for the others; beyond, requests are
+    refused with 429 or 503 and may come again. Of a hub too."""
     wrong_passwords: int = Field(30, ge=1)
     """Wrong passwords a minute that one address may send; more are answered 429 for a while. Of a hub too."""
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 import httpx
 import pytest
 
+from hansa.entrypoints.http.in_flight import FREE
 from journeys.attacks.bystander import Bystander, memory_within
 from journeys.conftest import MakeService, Person, signing_in
 from journeys.waiting import all_jobs, ended_jobs, eventually
@@ -125,6 +126,21 @@ def test_one_who_sends_all_they_can_leaves_room_for_others(small: Manager, visit
         for _ in range(3):
             assert (taken := bob.post(path, content=b"z" * LARGE)).status_code == 201, taken.text
     eventually(lambda: mallory.post(path, content=b"y" * LARGE).status_code == 201, what="she has room again")
+
+
+def test_many_short_bodies_of_one_sender_are_too_much(small: Manager, visitors: Person, open_service: str) -> None:
+    """Each of a length that is never refused alone."""
+    mallory, bob, path = visitors("quinn"), visitors("bob"), f"/job/{open_service}"
+    with ExitStack() as held:
+
+        def is_used_up() -> bool:
+            held.enter_context(asking(small, mallory, path, FREE, FREE - 1))
+            return mallory.post(path, content=b"y" * FREE).status_code == 429
+
+        eventually(is_used_up, 2 * PATIENCE, what="share used up")
+        assert mallory.post(path, content=b"y" * LARGE).status_code == 429
+        assert (taken := bob.post(path, content=b"z" * FREE)).status_code == 201, taken.text
+    eventually(lambda: mallory.post(path, content=b"y" * FREE).status_code == 201, what="she has room again")
 
 
 def test_what_is_under_way_is_counted_as_it_comes(small: Manager, visitors: Person, open_service: str) -> None:

@@ -6,6 +6,7 @@ from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
 from hansa.bootstrap import App
+from hansa.entrypoints.http import in_flight
 from hansa.entrypoints.http.clients import address_of
 from hansa.entrypoints.http.render import ServiceViews
 from hansa.identity import Caller
@@ -39,7 +40,9 @@ def secret_of(request: HTTPConnection, scheme: str) -> str:
 async def caller_of(request: Request) -> Caller:
     """The admin (Basic) or a user (OIDC bearer) on `/system` and `/v1` routes; 401 otherwise."""
     app = cast(App, request.app.state.hansa)
-    return await app.sign_in.caller(authorization_of(request), address_of(request))
+    caller = await app.sign_in.caller(authorization_of(request), address_of(request))
+    in_flight.claim_of(request.scope).sender = caller.uid
+    return caller
 
 
 async def views_of(request: Request) -> ServiceViews:

@@ -11,8 +11,11 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansa.entrypoints.http import cross_site, in_flight, problems
+from hansa.entrypoints.http.clients import stranger
 from hansa.entrypoints.http.exposed import paths
-from hansa.entrypoints.http.in_flight import InFlight
+from hansa.entrypoints.http.in_flight import Claim, InFlight
+from hansa.entrypoints.http.pieces import send_in_pieces
+from hansa.kernel.errors import HansaError, Temporary
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")  # what users' scripts print is text, whatever it looks like
@@ -52,25 +55,19 @@ class Door:
         request_id = _given_id(scope) or uuid.uuid4().hex[:16]
         structlog.contextvars.bind_contextvars(request_id=request_id)
         claim = in_flight.make_claim(scope, self._bodies)
-        status = 500
-
-        async def noting(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode()), _NO_SNIFFING]
-            await send(message)
-
+        # of a tenant's page no more is in memory than a piece
+        answer = _Answer(send, request_id, scope, None if is_tenants else claim)
         try:
             if scope["method"] not in cross_site.SAFE and not is_tenants:
                 cross_site.check(path, scope["headers"], self._own_url)
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, answer.send)
+            if answer.refused is not None:
+                await answer.refuse(answer.refused, receive)
         except cross_site.CrossSite as error:
-            answer = await problems.as_answer(Request(scope), error)
-            await answer(scope, receive, noting)
+            await answer.refuse(error, receive)
         finally:
             claim.close()
-            self._note(scope, status, time.perf_counter() - started)
+            self._note(scope, answer.status, time.perf_counter() - started)
             structlog.contextvars.clear_contextvars()
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
@@ -86,6 +83,47 @@ class Door:
             status=status,
             ms=round(seconds * 1000, 2),
         )
+
+
+class _Answer:
+    """One answer on its way out. Where there is no room for it, nothing of it is sent, and `refused` says why."""
+
+    def __init__(self, send: Send, request_id: str, scope: Scope, claim: Claim | None) -> None:
+        self._send = send
+        self._added = [(b"x-request-id", request_id.encode()), _NO_SNIFFING]
+        self._scope = scope
+        self._claim = claim
+        self.status = 500
+        self.refused: Temporary | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if self._claim is not None and not self._has_room(message, self._claim):
+                return
+            self.status = message["status"]
+            message["headers"] = [*message["headers"], *self._added]
+            await self._send(message)
+        elif self.refused is None:
+            await send_in_pieces(self._send, message)
+
+    async def refuse(self, error: HansaError, receive: Receive) -> None:
+        self.refused = None
+        answer = await problems.as_answer(Request(self._scope), error)
+        await answer(self._scope, receive, self.send)
+
+    def _has_room(self, message: Message, claim: Claim) -> bool:
+        size = _length(message)
+        sender = claim.sender or (stranger(Request(self._scope)) if size > in_flight.FREE else "")
+        try:
+            claim.answer(sender, size)
+        except Temporary as error:
+            self.refused = error
+        return self.refused is None
+
+
+def _length(message: Message) -> int:
+    """Of an answer that is there as a whole; 0 of one that is made as it goes."""
+    return next((int(value) for name, value in message["headers"] if name == b"content-length"), 0)
 
 
 def _given_id(scope: Scope) -> str:

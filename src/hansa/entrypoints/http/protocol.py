@@ -1,13 +1,14 @@
 """What one connection may take: uvicorn's protocol with the limits it leaves to a proxy in front.
 
-A client that sends its head slowly, endlessly or never, or goes on sending a body nobody reads, is let go. One that
-closes only its sending side still hears the answer.
+A client that sends its head slowly, endlessly or never, goes on sending a body nobody reads, or reads nothing of what
+it asked for, is let go. One that closes only its sending side still hears the answer.
 """
 
 import asyncio
 import http
 from typing import Any
 
+import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LARGEST_HEAD = 64 * 1024  # request line and headers; tokens have at most 16 KiB
@@ -21,7 +22,12 @@ LINGER_SECONDS = 10.0
 MOST_PIECES = 512
 SMALLEST_PIECES = 64  # bytes on average, if there are as many
 MOST_REQUESTS = 128
+# A client that takes nothing for so long reads no more. It may well take something now and then only: the system fills
+# its own buffers of megabytes again when a third of them is empty.
+UNREAD_SECONDS = 120.0
 LET_GO = "hansa.let_go"  # in the scope: ends the connection, whatever still waits to be sent
+
+_log = structlog.get_logger("hansa.http")
 
 
 class TooTiny(Exception):
@@ -31,9 +37,11 @@ class TooTiny(Exception):
 class Protocol(HttpToolsProtocol):
     """One connection."""
 
+    unread_seconds = UNREAD_SECONDS
     _head: int | None = 0  # bytes of the head so far; None while a body is read
     _unread = 0  # bytes of a body that came after its answer
     _deadline: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None  # while more waits to be sent than should
     _pieces = _of_pieces = _requests = 0  # in what came in one go
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -42,6 +50,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._in_time()
+        self._moves_on()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -49,7 +58,10 @@ class Protocol(HttpToolsProtocol):
             self._head += len(data)
         self._pieces = self._of_pieces = self._requests = 0
         super().data_received(data)
-        if self.transport.is_closing() or self.transport.get_protocol() is not self:  # gone, or a WebSocket by now
+        if self.transport.get_protocol() is not self:  # a WebSocket by now
+            return
+        if self.transport.is_closing():
+            self._close()
             return
         if self._head is not None and self._head > LARGEST_HEAD:
             self._refuse(431, f"the address and headers are longer than {LARGEST_HEAD} bytes")
@@ -86,7 +98,7 @@ class Protocol(HttpToolsProtocol):
         if self.cycle is not None and self.cycle.response_complete:
             self._unread += len(body)
             if self._unread > LINGER_BYTES:
-                self.transport.close()
+                self._close()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -96,8 +108,22 @@ class Protocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._head is None and not self.transport.is_closing():
+        if self.transport.is_closing():
+            self._close()
+        elif self._head is None:
             self._within(LINGER_SECONDS)
+
+    def timeout_keep_alive_handler(self) -> None:
+        self._close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._moves_on()
+        self._stalled = self.loop.call_later(self.unread_seconds, self._nobody_reads)
+
+    def resume_writing(self) -> None:
+        self._moves_on()
+        super().resume_writing()
 
     @property
     def _is_endless(self) -> bool:
@@ -119,11 +145,27 @@ class Protocol(HttpToolsProtocol):
 
     def _too_late(self) -> None:
         if self.transport.is_closing():
-            return
-        if self._head:
+            self._nobody_reads()
+        elif self._head:
             self._refuse(408, f"the headers did not arrive within {HEAD_SECONDS:g} seconds")
         else:
-            self.transport.close()
+            self._close()
+
+    def _close(self) -> None:
+        """As soon as the rest is sent, if anybody takes it."""
+        self.transport.close()
+        if self in self.connections:  # or it is closed already
+            self._within(self.unread_seconds)
+
+    def _nobody_reads(self) -> None:
+        if self in self.connections:
+            _log.info("reader let go", client=self.client, waiting=self.transport.get_write_buffer_size())
+            self.transport.abort()
+
+    def _moves_on(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _refuse(self, status: int, text: str) -> None:
         """An answer of our own: there is no request yet that a route could answer."""
@@ -134,4 +176,4 @@ class Protocol(HttpToolsProtocol):
             "connection: close",
         ]
         self.transport.write("\r\n".join([*head, "", text]).encode())
-        self.transport.close()
+        self._close()

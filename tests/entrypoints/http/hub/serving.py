@@ -30,10 +30,12 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def served(app: ASGIApp, before_stop: Callable[[], None] = lambda: None) -> AsyncIterator[int]:
+async def served(
+    app: ASGIApp, before_stop: Callable[[], None] = lambda: None, protocol: type[Protocol] = Protocol
+) -> AsyncIterator[int]:
     """The port it answers at."""
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http=Protocol, log_config=None, timeout_graceful_shutdown=5, lifespan="off")
+    config = uvicorn.Config(app, http=protocol, log_config=None, timeout_graceful_shutdown=5, lifespan="off")
     server = _Server(config)
     serving = asyncio.create_task(server.serve([listening]))
     try:

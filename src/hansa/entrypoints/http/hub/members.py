@@ -17,6 +17,7 @@ from hansa.bootstrap import HubApp
 from hansa.entrypoints.http import in_flight, problems
 from hansa.entrypoints.http.hub.tls import Member, member_of
 from hansa.entrypoints.http.in_flight import InFlight
+from hansa.entrypoints.http.pieces import send_in_pieces
 from hansa.entrypoints.http.wire import decode_native, read_body
 from hansa.federation import Known, desired, heartbeats, standing
 from hansa.identity import authority
@@ -66,10 +67,7 @@ class Shortcut:
             claim.close()  # what was heard is kept by now
         headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")] if body else []
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        last = max(0, len(body) - 1) // WAITING * WAITING
-        for start in range(0, last, WAITING):
-            await send({"type": "http.response.body", "body": body[start : start + WAITING], "more_body": True})
-        await send({"type": "http.response.body", "body": body[last:]})
+        await send_in_pieces(send, {"type": "http.response.body", "body": body}, WAITING)
 
     def heard_at_once(self, shown: authority.Presented, body: bytes) -> bytes | None:
         """The answer to a heartbeat, if nothing has to be waited for and nothing is wrong with it."""
