@@ -65,6 +65,23 @@ async def test_requests_are_grouped(usage: UsageStore) -> None:
     assert set(await usage.requests(10, 20, many, 100)) == expected
 
 
+async def test_calls_of_exposed_services_are_one_row_a_minute(database: Database) -> None:
+    store, usage = JobStore(database), UsageStore(database)
+    run = Invocation(61.0, "sync", "gray", "bob", 200, 0.1, "127.0.0.1", "POST", "/run/gray")
+    await store.note([run], {("gray", 60.0): 1000, ("open", 60.0): 1})
+    await store.note([], {("gray", 60.0): 500, ("gray", 120.0): 7})
+    await store.note([], {})
+    assert set(await usage.requests(0, 119, None, 100)) == {
+        Requests("gray", "", "exposed", 1500),
+        Requests("open", "", "exposed", 1),
+        Requests("gray", "bob", "sync", 1),
+    }
+    assert (await usage.requests(0, 200, None, 1)) == [Requests("gray", "", "exposed", 1507)]
+    assert await store.invocations(10) == [run]
+    rows = await database.read(lambda link: link.execute(sa.select(sa.func.count()).select_from(invocations)).scalar())
+    assert rows == 4
+
+
 async def test_cpu_time_counts_where_it_ended(usage: UsageStore) -> None:
     assert await usage.cpu_seconds(10, 20, frozenset({"gray"})) == 5400.0
     assert await usage.cpu_seconds(10, 20, None) == 12600.0

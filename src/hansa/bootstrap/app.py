@@ -2,6 +2,7 @@
 
 import asyncio
 import platform
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from hansa.store import Database, Facts
 _log = structlog.get_logger("hansa")
 ALLOWED_IMAGES = "allowed_image_repositories"
 _MOST_NOTES = 100_000
+_MINUTE = 60.0
 _FINISH_EVERY = 15.0
 
 
@@ -57,6 +59,7 @@ class App:
     told_images: tuple[str, ...] | None = None  # by the hub, which wins
     quota_news: asyncio.Event = field(default_factory=asyncio.Event)
     _notes: list[Invocation] = field(default_factory=list)
+    _exposed_calls: Counter[tuple[str, float]] = field(default_factory=Counter)  # by service and minute
 
     @property
     def people(self) -> storage.People:
@@ -140,12 +143,20 @@ class App:
         if len(self._notes) < _MOST_NOTES:
             self._notes.append(invocation)
 
+    def note_exposed(self, service: str) -> None:
+        """One more call of an exposed service. What is kept of them grows with time, not with their number."""
+        key = (service, self.clock.now() // _MINUTE * _MINUTE)
+        if key in self._exposed_calls or len(self._exposed_calls) < _MOST_NOTES:
+            self._exposed_calls[key] += 1
+
     async def write_notes(self) -> None:
         batch, self._notes = self._notes, []
+        calls, self._exposed_calls = self._exposed_calls, Counter()
         try:
-            await self.room.jobs.note(batch)
+            await self.room.jobs.note(batch, calls)
         except errors.Temporary:
             self._notes = batch + self._notes
+            self._exposed_calls.update(calls)
             raise
 
     async def tell_quotas(self) -> None:

@@ -51,10 +51,11 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One request to run something, as `/system/logs` and the metrics show it."""
+    """One request to run something, as `/system/logs` and the metrics show it. Calls of exposed services are counted
+    only: everybody may make any number of them."""
 
     at: float
-    kind: Literal["async", "sync", "exposed"]
+    kind: Literal["async", "sync"]
     service: str
     user: str
     status: int

@@ -4,6 +4,7 @@ Every step is a conditional update, so a repeated or late call changes nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -185,13 +186,20 @@ class JobStore:
         statement = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
         return await self._database.read(lambda c: {Status(s): n for s, n in c.execute(statement)})
 
-    async def note(self, batch: Sequence[Invocation]) -> None:
-        if batch:
-            rows = [_invocation(one) for one in batch]
-            await self._database.write(lambda c: c.execute(invocations.insert(), rows))
+    async def note(self, batch: Sequence[Invocation], exposed: Mapping[tuple[str, float], int]) -> None:
+        rows = [_invocation(one) for one in batch]
+
+        def write(connection: sa.Connection) -> None:
+            if rows:
+                connection.execute(invocations.insert(), rows)
+            for (service, minute), calls in exposed.items():
+                _add_calls(connection, service, minute, calls)
+
+        if rows or exposed:
+            await self._database.write(write)
 
     async def invocations(self, most: int) -> list[Invocation]:
-        columns = [column for column in invocations.c if column.name != "id"]
+        columns = [invocations.c[one.name] for one in fields(Invocation)]
         statement = (
             sa.select(*columns).where(invocations.c.kind != "exposed").order_by(invocations.c.id.desc()).limit(most)
         )
@@ -220,7 +228,17 @@ def _values(job: Job) -> dict[str, Any]:
 
 
 def _invocation(one: Invocation) -> dict[str, Any]:
-    return {column.name: getattr(one, column.name) for column in invocations.c if column.name != "id"}
+    return {field.name: getattr(one, field.name) for field in fields(Invocation)}
+
+
+def _add_calls(connection: sa.Connection, service: str, minute: float, calls: int) -> None:
+    """To the one row that an exposed service has for this minute."""
+    table = invocations.c
+    same = (table.kind == "exposed", table.service == service, table.at == minute)
+    if connection.execute(invocations.update().where(*same).values(calls=table.calls + calls)).rowcount == 0:
+        nobody = {"user": "", "status": 0, "latency": 0.0, "client_ip": "", "method": "", "path": ""}
+        row = {"at": minute, "kind": "exposed", "service": service, "calls": calls, **nobody}
+        connection.execute(invocations.insert(), row)
 
 
 def _job(row: sa.RowMapping) -> Job:

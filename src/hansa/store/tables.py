@@ -113,7 +113,7 @@ quotas = sa.Table(
 
 invocations = sa.Table(
     "invocations",
-    metadata,  # one row for each /job, /run and exposed request: feeds /system/logs and the metrics
+    metadata,  # a row for each /job and /run, and one a minute for an exposed service: /system/logs and the metrics
     sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),  # async | sync | exposed
@@ -124,6 +124,7 @@ invocations = sa.Table(
     sa.Column("client_ip", sa.String(64), nullable=False),
     sa.Column("method", sa.String(16), nullable=False),
     sa.Column("path", sa.String(1024), nullable=False),
+    sa.Column("calls", sa.BigInteger, nullable=False, server_default="1"),  # that it stands for
     sa.Index(None, "at"),
     sa.Index(None, "service", "at"),
 )

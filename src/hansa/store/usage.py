@@ -23,15 +23,15 @@ class UsageStore:
     ) -> Sequence[Requests]:
         table = invocations.c
         query = (
-            sa.select(table.service, table.user, table.kind, sa.func.count())
+            sa.select(table.service, table.user, table.kind, sa.func.sum(table.calls))
             .where(table.at >= start, table.at <= end, _among(table.service, services))
             .where(sa.or_(table.kind == "exposed", table.status.not_in(_REFUSED)))
             .group_by(table.service, table.user, table.kind)
-            .order_by(sa.func.count().desc(), table.service, table.user, table.kind)
+            .order_by(sa.func.sum(table.calls).desc(), table.service, table.user, table.kind)
             .limit(most)
         )
         rows = await self._database.read(lambda connection: connection.execute(query).all())
-        found = [Requests(service, user, kind, count) for service, user, kind, count in rows]
+        found = [Requests(service, user, kind, int(count)) for service, user, kind, count in rows]
         return [one for one in found if services is None or one.service in services]
 
     async def cpu_seconds(self, start: float, end: float, services: frozenset[str] | None) -> float:

@@ -25,7 +25,7 @@ from hansa.entrypoints.http.openapi import answers
 from hansa.entrypoints.http.parameters import SERVICE_NAME
 from hansa.entrypoints.http.protocol import LET_GO
 from hansa.kernel.errors import Forbidden
-from hansa.services import Invocation, Record, reading
+from hansa.services import Record, reading
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _LIMITS = {"connect": 5.0, "read": 300.0, "write": 60.0, "pool": 10.0}
@@ -73,11 +73,9 @@ async def pass_on(request: Request) -> Response:
     if "service-worker" in request.headers:
         raise NoServiceWorkers("exposed services have no service workers")
     await visitors.check(app, record, request)
-    started, status = time.perf_counter(), 502
     held = ExitStack()
     try:
         answer = await _asked(request, record, held)
-        status = answer.status
         kept = headers.outward(answer.headers, base_of(record.service.name), sandboxed=origins.is_sandboxed(request))
         if not visitors.is_open(app, record.service):
             kept.append(_NOT_SHARED)
@@ -89,7 +87,7 @@ async def pass_on(request: Request) -> Response:
         return PlainTextResponse(f"{text} (see its deployment logs)\n", 502)
     finally:
         held.close()
-        app.note(_invocation(request, record, status, time.perf_counter() - started))
+        app.note_exposed(record.service.name)
 
 
 async def _asked(request: Request, record: Record, held: ExitStack) -> httpcore.Response:
@@ -185,11 +183,6 @@ class _Relay(StreamingResponse):
             if self._gone:
                 return
             yield chunk
-
-
-def _invocation(request: Request, record: Record, status: int, seconds: float) -> Invocation:
-    client, path = address_of(request), request.url.path[:1024]
-    return Invocation(time.time(), "exposed", record.service.name, "", status, seconds, client, request.method, path)
 
 
 ROUTES = [
