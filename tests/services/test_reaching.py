@@ -109,6 +109,16 @@ def test_a_reach_tells_when_one_of_the_rights_behind_it_is_lost() -> None:
         now.add((uid, bucket))
 
 
+def test_nothing_is_written_to_a_bucket_that_is_not_the_one_that_was_meant() -> None:
+    place = StorageIO(storage_provider="minio.default", path="shared/out")
+    for job in (order("true", owner="alice", output=(place,)), order("true", owner="alice", mount=place)):
+        assert reach_of(job, "alice", may_use, changed_hands=lambda bucket: bucket == "bobs")
+        with pytest.raises(Forbidden, match="somebody else's"):
+            reach_of(job, "alice", may_use, changed_hands=lambda bucket: bucket == "shared")
+    read = order("true", event=events.minio_event("shared", "in/x", size=1, etag="e", at=1.0), owner="alice")
+    assert reach_of(read, "bob", may_use, changed_hands=lambda bucket: True).reads("shared", "in/x")
+
+
 def test_without_the_own_store_a_plan_that_needs_it_is_refused() -> None:
     job = order("true", output=(StorageIO(storage_provider="minio.default", path="alices/out"),))
     with pytest.raises(Forbidden):

@@ -8,6 +8,7 @@ order (`queue`), is run by an engine (`dispatch`, `ports`) and stays readable (`
 
 from hansa.resources import Invocation
 from hansa.services import (
+    bucket_owners,
     creation,
     credentials,
     delegation,
@@ -181,6 +182,7 @@ __all__ = [
     "Waiting",
     "Webhook",
     "adopting",
+    "bucket_owners",
     "creation",
     "credentials",
     "delegation",

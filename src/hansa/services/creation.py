@@ -7,6 +7,7 @@ seen half-done by a reader.
 import hashlib
 import secrets as randomness
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ import structlog
 from hansa.identity import Caller, access
 from hansa.kernel.errors import Forbidden
 from hansa.services import (
+    bucket_owners,
     calling_out,
     cluster_stores,
     exposed_share,
@@ -30,7 +32,7 @@ from hansa.services.job import Status
 from hansa.services.ports import Record
 from hansa.services.room import Room
 from hansa.services.secret_parts import take_out
-from hansa.services.service import ORIGIN_CLUSTER, RESERVED, Service, provider_of, split_path
+from hansa.services.service import ORIGIN_CLUSTER, RESERVED, Service, StorageIO, provider_of, split_path
 
 _log = structlog.get_logger("hansa.services")
 _OWN_LABELS = (
@@ -87,11 +89,12 @@ async def create(room: Room, caller: Caller, definition: Service, authorization:
             undo.push_async_callback(room.records.remove, service.name)
             record = await _make_parts(room, caller, record, secrets, buckets, undo)
             operation = await replicas.deploy(room, record, authorization, absent) if replicas.expands(public) else ""
-            ready = replace(record, phase="ready")
+            owners = bucket_owners.noted(room.buckets.known(_named_here(room, service)), {}, by_owner=True)
+            ready = replace(record, phase="ready", bucket_owners=owners)
             record = await room.records.replace(ready, secrets, record.version, commits=operation)
             undo.pop_all()
     await start_hosts(room, record)
-    return Written(record, notes)
+    return Written(record, (*notes, *_warnings(room, service)))
 
 
 async def _make_parts(
@@ -198,13 +201,16 @@ async def update(room: Room, caller: Caller, definition: Service, authorization:
             await _make_buckets(room, service, buckets, caller.name)
             if new_folders:
                 await _prepare_folders(room, service)
-            fresh = replace(old, service=public, made_buckets=made, updated=room.clock.now())
+            named = room.buckets.known(_named_here(room, service))
+            owners = bucket_owners.noted(named, old.bucket_owners, by_owner=caller.uid == before.owner)
+            fresh = replace(old, service=public, made_buckets=made, updated=room.clock.now(), bucket_owners=owners)
             async with exposed_share.within_quota(room, public):
                 record = await room.records.replace(fresh, secrets, old.version)
             undo.pop_all()
         if room.webhook is not None and new_folders:
             await room.webhook.register(service.name, input_folders(service))
     await start_hosts(room, record)
+    notes = (*notes, *_warnings(room, service))
     return Written(record, notes, tuple(await replicas.spread(room, record, authorization)))
 
 
@@ -335,13 +341,28 @@ def _own_buckets(room: Room, service: Service) -> tuple[str, ...]:
 
 def _named_here(room: Room, service: Service) -> tuple[str, ...]:
     """The buckets in our own store that a service reads or writes."""
+    named = _in_our_store(room, service, (*service.input, *_written(service)))
+    return tuple(dict.fromkeys((*named, *service.bucket_list)))
+
+
+def _warnings(room: Room, service: Service) -> tuple[str, ...]:
+    """What its owner should know of where its results go."""
+    written = () if service.is_replica else _in_our_store(room, service, _written(service))
+    return bucket_owners.warnings(service.owner, room.buckets.known(dict.fromkeys(written)))
+
+
+def _written(service: Service) -> tuple[StorageIO, ...]:
+    return (*service.output, service.mount) if service.mount.path else service.output
+
+
+def _in_our_store(room: Room, service: Service, places: Iterable[StorageIO]) -> list[str]:
     ours = room.rules().default_provider.get("endpoint")
-    paths = []
-    for io in (*service.input, *service.output, *([service.mount] if service.mount.path else [])):
+    buckets = []
+    for io in places:
         kind, ident = provider_of(io)
         if kind == "minio" and service.storage_providers.get(kind, {}).get(ident, {}).get("endpoint") == ours:
-            paths.append(split_path(io.path)[0])
-    return tuple(dict.fromkeys((*paths, *service.bucket_list)))
+            buckets.append(split_path(io.path)[0])
+    return buckets
 
 
 def user_of(service: Service, bucket: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hansa.kernel import quantities
 from hansa.kernel.errors import Forbidden, Invalid
-from hansa.services import calling_out, reaching, secret_parts, validation
+from hansa.services import bucket_owners, calling_out, reaching, secret_parts, validation
 from hansa.services.ports import HOME, Record, RunOrder, VolumeMount
 from hansa.services.room import Room
 from hansa.services.service import ORIGIN_CLUSTER, Service
@@ -64,7 +64,11 @@ def make(
     order = replace(order, submitter=submitter)
     if home and not home["access_key"]:
         return replace(order, reach=Reach.from_text(home["reach"]))  # it is in our own store, and the origin's to say
-    reach = reaching.reach_of(order, submitter, room.buckets.may_use, room.buckets.is_full)
+
+    def changed_hands(bucket: str) -> bool:
+        return bucket_owners.changed_hands(record, bucket, room.buckets.owner_of(bucket))
+
+    reach = reaching.reach_of(order, submitter, room.buckets.may_use, room.buckets.is_full, changed_hands)
     if reach and _is_of_elsewhere(room, service):
         raise Forbidden(
             f"the data of service {service.name} is at its origin, and no keys to it came with this job",

@@ -26,6 +26,8 @@ class Record:
     made_buckets: tuple[str, ...]
     created: float
     updated: float
+    bucket_owners: Mapping[str, str] = field(default_factory=dict)
+    """Whose each of its buckets was when its owner last wrote it; see `bucket_owners.py`."""
 
 
 class Services(Protocol):

@@ -17,6 +17,8 @@ from hansa.storage import Reach
 OWN_STORE = ("minio", "default")
 MayUse = Callable[[str, str], bool]
 """May this user use this bucket?"""
+Known = Callable[[str], bool]
+"""Is something so of this bucket?"""
 
 
 class BucketFull(Conflict):
@@ -45,9 +47,15 @@ def output_place(service: Service, output: StorageIO, given: events.ObjectInput 
     return bucket, folder
 
 
-def reach_of(order: RunOrder, submitter: str, may_use: MayUse, full: Callable[[str], bool] = lambda _: False) -> Reach:
-    """Raises `Forbidden` if the run wants more than the people behind it may, `BucketFull` if its outputs have no room:
-    better now than after its work is done."""
+def reach_of(
+    order: RunOrder,
+    submitter: str,
+    may_use: MayUse,
+    full: Known = lambda _: False,
+    changed_hands: Known = lambda _: False,
+) -> Reach:
+    """Raises `Forbidden` if the run wants more than the people behind it may, or would write to a bucket that is not
+    the one they meant; `BucketFull` if its outputs have no room: better now than after its work is done."""
     service, given = order.service, events.meant(events.interpret(order.event), order.service)
     rights: list[tuple[str, str, str]] = []  # who has to have one, to which bucket, and how we say that they have not
     read: set[tuple[str, str]] = set()
@@ -69,9 +77,12 @@ def reach_of(order: RunOrder, submitter: str, may_use: MayUse, full: Callable[[s
     def still() -> None:  # not whether there is room: a full bucket says so by itself
         for uid, bucket, words in rights:
             _require(may_use, uid, bucket, words)
+        for bucket in written:
+            _require_meant(changed_hands, bucket)
 
+    written = sorted({bucket for bucket, _ in write | share})
     still()
-    for bucket, _ in sorted(write | share):
+    for bucket in written:
         _require_room(full, bucket)
     return Reach(frozenset(read), frozenset(write), frozenset(share), still)
 
@@ -80,7 +91,15 @@ def _own(order: RunOrder, provider: tuple[str, str]) -> bool:
     return provider == OWN_STORE and provider_given(order, *provider) is None
 
 
-def _require_room(full: Callable[[str], bool], bucket: str) -> None:
+def _require_meant(changed_hands: Known, bucket: str) -> None:
+    if changed_hands(bucket):
+        raise Forbidden(
+            f"bucket {bucket[:63]} is somebody else's since this service was last written",
+            hint="name another bucket; or update the service, if it should write to this one",
+        )
+
+
+def _require_room(full: Known, bucket: str) -> None:
     if full(bucket):
         raise BucketFull(f"bucket {bucket[:63]} is full", hint="delete objects, or ask the admin for a larger quota")
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 import structlog
 
 from hansa.kernel.errors import HansaError, NotFound
-from hansa.services import creation, submission
+from hansa.services import bucket_owners, creation, submission
 from hansa.services.errors import QueueFull
 from hansa.services.ports import Record
 from hansa.services.room import Room
@@ -132,7 +132,9 @@ class UploadWatch:
 
     def _reads(self, record: Record, bucket: str) -> bool:
         """A bucket that was removed may be somebody else's now: a service gets what its owner may read today."""
-        return self._room.buckets.may_use(record.service.owner, bucket)
+        buckets = self._room.buckets
+        meant = not bucket_owners.changed_hands(record, bucket, buckets.owner_of(bucket))
+        return meant and buckets.may_use(record.service.owner, bucket)
 
     async def _try_reconcile(self, only: frozenset[str] | None = None) -> None:
         try:

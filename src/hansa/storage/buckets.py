@@ -69,6 +69,10 @@ class Buckets:
     def exists(self, name: str) -> bool:
         return self._register.get(name) is not None
 
+    def known(self, names: Iterable[str]) -> list[Bucket]:
+        """Those of them that are there."""
+        return [bucket for name in names if (bucket := self._register.get(name)) is not None]
+
     def owner_of(self, name: str) -> str:
         """A uid, "cluster_admin", or "" for a bucket that is not ours."""
         bucket = self._register.get(name)
@@ -194,7 +198,7 @@ class Buckets:
         """These buckets exist and the owner may use them; returns those made now, none of which stays if it fails."""
         wanted = [names.bucket(name) for name in sorted(set(wanted))]
         async with self._turns.hold(wanted):
-            known = [bucket for name in wanted if (bucket := self._register.get(name)) is not None]
+            known = self.known(wanted)
             for bucket in known:
                 self._check_known(owner, bucket)
             unknown = {name for name in wanted if not self.exists(name)}

@@ -19,7 +19,8 @@ from hansa.store.operations import commit_operation
 from hansa.store.tables import services as table
 from hansa.store.upsert import upsert
 
-_TOKEN, _HEADERS = "kept.token", "kept.headers"
+_TOKEN, _HEADERS, _BUCKETS = "kept.token", "kept.headers", "kept.bucket_owners"
+_KEPT = frozenset({_TOKEN, _HEADERS, _BUCKETS})
 
 
 class ServiceStore:
@@ -44,13 +45,13 @@ class ServiceStore:
     def secrets(self, name: str) -> Mapping[str, str]:
         sealed = self._sealed.get(name)
         opened = self._vault.open(sealed) if sealed else {}
-        return {path: text for path, text in opened.items() if path not in (_TOKEN, _HEADERS)}
+        return {path: text for path, text in opened.items() if path not in _KEPT}
 
     async def add(self, record: Record, secrets: Mapping[str, str]) -> None:
         name = record.service.name
         if name in self._records:
             raise _taken(name)
-        sealed = self._vault.seal({**secrets, **_own_secrets(record.service)})
+        sealed = self._vault.seal({**secrets, **_own_parts(record)})
         values = {"name": name, "sealed": sealed, **_values(record)}
 
         over = name in self._unsure  # the row that may be there is ours, and nobody was told of it
@@ -79,7 +80,7 @@ class ServiceStore:
     ) -> Record:
         name = record.service.name
         fresh = replace(record, version=expected_version + 1)
-        sealed = self._vault.seal({**secrets, **_own_secrets(record.service)})
+        sealed = self._vault.seal({**secrets, **_own_parts(record)})
 
         def update(connection: sa.Connection) -> int:
             # unsure: an earlier try may have committed it already, together with this very change
@@ -132,10 +133,16 @@ def _values(record: Record) -> dict[str, object]:
     }
 
 
-def _own_secrets(service: Service) -> dict[str, str]:
-    """What a definition carries in memory, for it is needed at every call, and must not lie in the clear on disk."""
+def _own_parts(record: Record) -> dict[str, str]:
+    """What a definition carries in memory, for it is needed at every call, and must not lie in the clear on disk; and
+    what is no part of the definition."""
+    service = record.service
     members = service.federation.members if service.federation else ()
-    return {_TOKEN: service.token, _HEADERS: json.dumps([member.headers for member in members])}
+    return {
+        _TOKEN: service.token,
+        _HEADERS: json.dumps([member.headers for member in members]),
+        _BUCKETS: json.dumps(dict(record.bucket_owners)),
+    }
 
 
 def _blanked(service: Service) -> Service:
@@ -167,4 +174,5 @@ def _record(row: sa.RowMapping, opened: Mapping[str, str]) -> Record:
         made_buckets=tuple(json.loads(row["made_buckets"])),
         created=row["created"],
         updated=row["updated"],
+        bucket_owners=json.loads(opened.get(_BUCKETS, "{}")),
     )

@@ -1,6 +1,7 @@
 """A service goes to Kubernetes and comes back as it was, and nothing secret is where a pod can reach it."""
 
 import base64
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,6 +54,18 @@ def record(**fields: Any) -> Record:
 def test_what_was_kept_is_read() -> None:
     kept = service_manifest.render(record(), SECRETS, WHERE)
     assert service_manifest.read(kept.config_map, kept.private) == (record(), SECRETS)
+
+
+def test_only_the_manager_says_whose_buckets_are_meant() -> None:
+    made = replace(record(), bucket_owners={"b": "alice@example.org", "c": "bob@example.org"})
+    kept = service_manifest.render(made, {}, WHERE)
+    assert service_manifest.read(kept.config_map, kept.private) == (made, {})
+    assert "bob@example.org" not in str(kept.config_map.to_dict())
+
+
+def test_what_an_earlier_release_kept_is_still_as_it_should_be() -> None:
+    kept = service_manifest.render(record(), {}, WHERE)
+    assert "bucket_owners" not in base64.b64decode((kept.private.data or {})["service.json"]).decode()
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -63,7 +63,7 @@ class Kept:
     private: Secret
 
 
-class _Paper(msgspec.Struct, frozen=True, kw_only=True):
+class _Paper(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is in the manager's own Secret."""
 
     name: str
@@ -72,6 +72,7 @@ class _Paper(msgspec.Struct, frozen=True, kw_only=True):
     headers: list[dict[str, str] | None]  # of the federation's members, in their order
     storage_providers: dict[str, dict[str, dict[str, Any]]]
     secrets: dict[str, str]
+    bucket_owners: dict[str, str] = {}
 
 
 def render(record: services.Record, secrets: Mapping[str, str], where: Where) -> Kept:
@@ -88,6 +89,7 @@ def render(record: services.Record, secrets: Mapping[str, str], where: Where) ->
         headers=[member.headers for member in members],
         storage_providers=service.storage_providers,
         secrets=dict(secrets),
+        bucket_owners=dict(record.bucket_owners),
     )
     about = {
         "name": service.name,
@@ -150,7 +152,8 @@ def read(config_map: ConfigMap, private: Secret | None) -> tuple[services.Record
         if paper is not None:
             service = _whole(service, paper)
         made = meta.creationTimestamp.timestamp() if isinstance(meta.creationTimestamp, datetime) else 0.0
-        record = _record(service, meta.annotations or {}, made)
+        owners = paper.bucket_owners if paper is not None else {}
+        record = replace(_record(service, meta.annotations or {}, made), bucket_owners=owners)
     except (KeyError, TypeError, ValueError, yaml.YAMLError, RecursionError, names.BadName) as error:
         said = f"{error} is missing" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise UnreadableService(
