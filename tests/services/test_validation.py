@@ -43,6 +43,19 @@ def test_paths_are_tidied_and_get_the_services_bucket() -> None:
     assert made.output[0].path == "other-bucket/out"
 
 
+def test_equal_inputs_are_one() -> None:
+    made = normal(
+        input=[
+            {"storage_provider": "minio.default", "path": "bucket/in"},
+            {"storage_provider": "MinIO", "path": "/bucket/in/"},
+            {"storage_provider": "minio", "path": "bucket/in", "suffix": ["jpg"]},
+            {"storage_provider": "minio", "path": "bucket/in/deep"},
+        ]
+    )
+    kept = [("bucket/in", ()), ("bucket/in", ("jpg",)), ("bucket/in/deep", ())]
+    assert [(io.path, io.suffix) for io in made.input] == kept
+
+
 def test_a_workers_output_goes_to_the_origins_bucket() -> None:
     made = normal(
         annotations={"oscar.grycap/origin-cluster": "a", "oscar.grycap/origin-service": "origin"},

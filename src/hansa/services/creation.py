@@ -29,6 +29,7 @@ from hansa.services import (
 )
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
+from hansa.services.listening import input_folders
 from hansa.services.ports import Record
 from hansa.services.room import Room
 from hansa.services.secret_parts import take_out
@@ -306,17 +307,6 @@ async def set_running(room: Room, caller: Caller, name: str, *, running: bool) -
                 record = await room.records.replace(wanted, room.records.secrets(name), record.version)
     await start_hosts(room, record)
     return record
-
-
-def input_folders(service: Service) -> list[tuple[str, str]]:
-    """(bucket, folder) pairs whose uploads start jobs, with the copies that USER isolation makes. A worker's data
-    lives at its origin, which hands it jobs: its folders here mean nothing."""
-    if service.is_replica:
-        return []
-    folders = [split_path(io.path) for io in service.input if provider_of(io)[0] == "minio"]
-    if service.isolated_by_user:
-        folders += [(bucket, folder) for bucket in service.bucket_list for _, folder in folders[:1]]
-    return folders
 
 
 def _check_origin(room: Room, service: Service) -> None:

@@ -117,7 +117,7 @@ def _normalise(service: Service, rules: Rules) -> Service:
     mount = _normal_io(service.mount, changed, "mount") if service.mount.path else StorageIO()
     return msgspec.structs.replace(
         changed,
-        input=tuple(_normal_io(io, changed, "input") for io in service.input),
+        input=tuple(dict.fromkeys(_normal_io(io, changed, "input") for io in service.input)),
         output=tuple(_normal_io(io, changed, "output") for io in service.output),
         mount=mount,
     )
