@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,18 @@ class Host:
     async def discard(self, name: str) -> None: ...
 
 
+class Publisher(Host):
+    """Its script ends at once, and then its outputs need a word."""
+
+    async def run(self, order: RunOrder) -> Outcome:
+        self.ran.append(order.name)
+        if order.name == "away":
+            assert order.may_publish is not None
+            return Outcome(await order.may_publish(), 0, "")
+        await asyncio.sleep(self.seconds)
+        return Outcome(True, 0, "")
+
+
 def job(name: str, cpu: int = 100) -> Job:
     return Job(name, "gray", "alice", Status.PENDING, time.time(), cpu, 1024, b"")
 
@@ -44,6 +56,7 @@ class Limits:
     disk: int = 0  # of every job
     disk_there: int = 1000
     share: Callable[[str], Share] = lambda _: NO_SHARE
+    may_publish: Callable[[], Awaitable[bool]] | None = None  # asked by a `Publisher`
 
 
 @asynccontextmanager
@@ -61,12 +74,13 @@ async def dispatching(
         jobs,
         host,
         admission,
-        order_for,
+        lambda one: replace(order_for(one), may_publish=limits.may_publish),
         SystemClock(),
         most_attempts=3,
         permitted=limits.permitted,
         delegable=limits.delegable,
         disk_of=lambda service: limits.disk,
+        word_within=0.05,
     )
     working = asyncio.create_task(dispatcher.work())
     try:
@@ -262,3 +276,69 @@ async def test_one_beyond_its_owners_quota_lets_the_owners_others_pass_until_the
         dispatcher.resized()
         await status_of(jobs, "large", Status.RUNNING)
         assert await status_of(jobs, "second", Status.PENDING)
+
+
+async def test_a_run_that_waits_for_its_origins_word_holds_nothing_but_its_disk(tmp_path: Path) -> None:
+    asked, word = asyncio.Event(), asyncio.Event()
+
+    async def may_publish() -> bool:
+        asked.set()
+        return await word.wait()
+
+    limits = Limits(disk=300, may_publish=may_publish)
+    async with dispatching(tmp_path, Publisher(), limits) as (dispatcher, jobs, _, admission):
+        for one in (job("away", cpu=1000), job("own", cpu=1000)):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await asyncio.wait_for(asked.wait(), 10)
+        await status_of(jobs, "own", Status.SUCCEEDED)
+        assert admission.ledger.promised == Needs(0, 0, 300)
+        assert admission.shares.of("alice") == Needs(0, 0, 300, "alice")
+        await status_of(jobs, "away", Status.RUNNING)
+        word.set()
+        await status_of(jobs, "away", Status.SUCCEEDED)
+        await nothing_is_held(admission)
+
+
+async def test_outputs_whose_word_came_late_wait_for_room_again(tmp_path: Path) -> None:
+    word = asyncio.Event()
+    limits = Limits(may_publish=word.wait)
+    host = Publisher(seconds=3600)
+    async with dispatching(tmp_path, host, limits) as (dispatcher, jobs, _, admission):
+        for one in (job("away", cpu=1000), job("own", cpu=1000)):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "own", Status.RUNNING)
+        word.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (await status_of(jobs, "away", Status.RUNNING)).name == "away"
+        assert admission.ledger.promised.cpu == 1000
+        await dispatcher.end(["own"], "not wanted")
+        await status_of(jobs, "away", Status.SUCCEEDED)
+        await nothing_is_held(admission)
+
+
+async def test_one_that_is_ended_while_it_waits_for_a_word_leaves_nothing_held(tmp_path: Path) -> None:
+    asked, never = asyncio.Event(), asyncio.Event()
+
+    async def may_publish() -> bool:
+        asked.set()
+        return await never.wait()
+
+    async with dispatching(tmp_path, Publisher(), Limits(disk=300, may_publish=may_publish)) as parts:
+        dispatcher, jobs, _, admission = parts
+        await jobs.accept(job("away"))
+        dispatcher.offer(waiting(job("away")))
+        await asyncio.wait_for(asked.wait(), 10)
+        await dispatcher.end(["away"], "not wanted")
+        await status_of(jobs, "away", Status.FAILED)
+        await nothing_is_held(admission)
+
+
+async def nothing_is_held(admission: Admission) -> None:
+    """What a job held is given back a moment after its end is written down."""
+    async with asyncio.timeout(10):
+        while admission.ledger.promised != Needs(0, 0):
+            await asyncio.sleep(0.01)
+    assert admission.shares.of("alice") == Needs(0, 0)

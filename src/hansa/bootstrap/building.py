@@ -318,6 +318,7 @@ async def _build(ground: _Ground) -> App:
         permitted=lambda waiting: services.duty.may_start(room, waiting, app.delegator.in_vain),
         on_turned_away=lambda name: app.delegator.offer_now(name),  # noqa: PLW0108 - as above
         disk_of=disk_of,
+        word_within=engine.word_within,
     )
     keeping.quotas.on_change(dispatcher.resized)
     keeping.quotas.on_change(admission.look_again)

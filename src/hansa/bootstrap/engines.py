@@ -54,6 +54,8 @@ class Engines:
     """Jobs of which something is there."""
     attempts: int
     """How often a job is started again after we died under it."""
+    word_within: float | None = None
+    """See `Dispatcher`: seconds after which a run that waits for the right to publish holds nothing but its disk."""
     check: Callable[[], Awaitable[None]] = _nothing
     """Raises if what runs things does not answer."""
     watch: Callable[[Callable[[], None]], Awaitable[None]] | None = None

@@ -23,6 +23,7 @@ from hansa.settings import Settings
 
 _log = structlog.get_logger(__name__)
 _LOOK_EVERY = 5.0  # seconds
+_WORD_WITHIN = 5.0
 
 
 class OnThisMachine:
@@ -95,6 +96,7 @@ class OnThisMachine:
             how=_in_images if given.sandbox.runtime == "podman" else _in_our_userland,
             present=engine.present,
             attempts=given.jobs.attempts,
+            word_within=_WORD_WITHIN,
             loops={"room on the disk": functools.partial(_look_for_room, ground.admission)},
         )
 

@@ -123,6 +123,13 @@ class Admission:
         self.shares.give_back(name)
         self.look_again()
 
+    def keep(self, name: str, needs: Needs) -> None:
+        """It holds no more than this from now on; calls up who fits."""
+        self.ledger.keep(name, needs)
+        if self.shares.counts(name):
+            self.shares.note(name, needs)
+        self.look_again()
+
     def resize(self, cpu: int, memory: int, largest: Needs | None = None) -> None:
         """The cluster has more now, or less. What is held stays held; nothing new starts before it fits."""
         self.ledger.cpu, self.ledger.memory, self.ledger.largest = cpu, memory, largest

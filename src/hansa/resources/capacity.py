@@ -87,6 +87,13 @@ class Ledger:
         self._add(needs, 1)
         return True
 
+    def keep(self, name: str, needs: Needs) -> None:
+        """What is held under this name is as much as this from now on."""
+        if name in self._held:
+            self.release(name)
+            self._held[name] = needs
+            self._add(needs, 1)
+
     def _add(self, needs: Needs, sign: int) -> None:
         self._cpu_held += sign * needs.cpu
         self._memory_held += sign * needs.memory

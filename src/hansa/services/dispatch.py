@@ -49,7 +49,10 @@ class Dispatcher:
         permitted: Callable[[Waiting], bool] = lambda waiting: True,
         on_turned_away: Callable[[str], None] = lambda name: None,
         disk_of: Callable[[str], int] = lambda service: 0,
+        word_within: float | None = None,
     ) -> None:
+        """`word_within`: a run whose script has ended waits so many seconds for the right to publish before it gives
+        its cpu and memory to others; None where the engine cannot do without them meanwhile."""
         self._jobs = jobs
         self._host = host
         self._admission = admission
@@ -62,6 +65,7 @@ class Dispatcher:
         self._permitted = permitted
         self._on_turned_away = on_turned_away
         self._disk_of = disk_of
+        self._word_within = word_within
         self.turned_away: set[str] = set()  # what our engine had no room for: members are asked before it is again
         self._queue = Queue()
         self._hopeless: list[Waiting] = []  # too large for this cluster; they need not wait to hear it
@@ -224,6 +228,7 @@ class Dispatcher:
         """Here and not in the task: one that is cancelled before its first step never runs a line of its own."""
         self._running.pop(name, None)
         self._admission.release(name)
+        self._admission.release(_outputs_of(name))
         again = self._again.pop(name, None)
         if again is not None:
             self._on_turned_away(name)
@@ -287,6 +292,8 @@ class Dispatcher:
             order = self._order_for(job)
             if order is None:
                 return Outcome(False, None, "its service is gone")
+            if order.may_publish is not None and self._word_within is not None:
+                order = replace(order, may_publish=functools.partial(self._may_publish, job, order, self._word_within))
             return await self._host.run(replace(order, explain=functools.partial(self._explain, job.name)))
         except NoRoom:
             raise
@@ -295,6 +302,24 @@ class Dispatcher:
         except Exception as error:  # a defect of an engine must not take the other jobs down
             _log.exception("the engine failed", job=job.name)
             return Outcome(False, None, f"the engine failed: {type(error).__name__}")
+
+    async def _may_publish(self, job: Job, order: RunOrder, at_once: float) -> bool:
+        """An origin that does not say it at once holds up nobody here: until then the job has its disk alone, and gets
+        room again before its outputs go."""
+        assert order.may_publish is not None
+        asked = asyncio.ensure_future(order.may_publish())
+        try:
+            await asyncio.wait([asked], timeout=at_once)
+            if asked.done():
+                return asked.result()
+            needs = self._needs(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+            self._admission.keep(job.name, replace(needs, cpu=0, memory=0))
+            granted = await asked
+            if granted:
+                await self._admission.wait_for(_outputs_of(job.name), replace(needs, disk=0), order.moving)
+            return granted
+        finally:
+            asked.cancel()
 
     async def _explain(self, name: str, reason: str) -> None:
         """Words alone: a database that is away misses them."""
@@ -340,3 +365,8 @@ class Dispatcher:
         except Temporary:
             self.look_again()  # not ended then: it goes on waiting
             raise
+
+
+def _outputs_of(job: str) -> str:
+    """Under which the room is held that a run gave away while it waited, and took again. No job has such a name."""
+    return f"outputs of {job}"

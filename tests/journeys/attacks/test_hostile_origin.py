@@ -15,7 +15,7 @@ import pytest
 
 from journeys.events import minio_event
 from journeys.federation import stories
-from journeys.federation.stories import eventually, fresh, member
+from journeys.federation.stories import ended, eventually, fresh, member, submit
 from real.federation import Federation, federation
 from real.identity_provider import IdentityProvider
 from real.listener import Listener, listener
@@ -33,7 +33,10 @@ def liar() -> Iterator[Listener]:
 
 @pytest.fixture(scope="module")
 def hansa(sign_in_provider: IdentityProvider, liar: Listener) -> Iterator[Federation]:
-    settings = {"visby": {"jobs.cpu": "1", "federation.allowed_endpoints": [liar.url]}}
+    settings: dict[str, dict[str, Any]] = {
+        "lubeck": {"jobs.cpu": "100m"},
+        "visby": {"jobs.cpu": "1", "federation.allowed_endpoints": [liar.url]},
+    }
     with federation("lubeck", "visby", provider=sign_in_provider, settings=settings) as running:
         yield running
 
@@ -148,3 +151,23 @@ def test_a_replica_s_key_opens_no_other_data_of_its_owner(hansa: Federation, tre
         held.close()
         hansa.gates["visby"].open()
     assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+def test_an_origin_that_says_nothing_keeps_nobodys_room(hansa: Federation) -> None:
+    """Its job has ended and asks whether it may publish; what runs here for others goes on."""
+    alice, bob, name = hansa.user("alice", "lubeck"), hansa.user("bob", "visby"), fresh("mute")
+    own: dict[str, Any] = {"name": fresh("own"), "cpu": "0.8", "memory": "64Mi", "image": "debian", "script": "true"}
+    stories.create(bob, own)
+    token = hansa.refresh_token("alice")
+    stories.create(alice, stories.federated(name, [member("visby", f"{name}-v")], token=token, cpu="0.8"))
+    held = hansa.gates["lubeck"].hold("POST /v1/delegations/")
+    job = submit(alice, name)
+    held.reached()
+    hansa.gates["lubeck"].shut()
+    assert ended(bob, submit(bob, own["name"]))["status"] == "Succeeded"
+    assert stories.story_of(hansa.user("alice", "visby"), job)["status"] == "Running"
+    hansa.gates["lubeck"].open()
+    assert ended(alice, job)["status"] == "Succeeded"
+    assert stories.outputs(hansa, alice, name) == {"out/where": f"by {name}-v\n".encode()}
+    for client, service in ((alice, name), (bob, own["name"])):
+        assert client.delete(f"/system/services/{service}").status_code == 204

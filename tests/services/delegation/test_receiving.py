@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from hansa.services import Job, Outcome, Room, Status
-from hansa.services.delegation import Receipt, receiving
+from hansa.kernel.errors import HansaError
+from hansa.services import Job, Outcome, PeerRefused, PeerUnreachable, Room, Status
+from hansa.services.delegation import NOBODY, Delegation, Receipt, receiving
 from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
 
 PERMIT = "ab" * 32
@@ -77,3 +78,60 @@ async def test_what_failed_without_an_end_of_its_script_begins_anew(
     assert before is not None
     assert await receiving.take_up_again(cast(Room, room), before, b"body", anew=anew) is again
     assert offered == (["one"] if again else [])
+
+
+class Mute:
+    """A room whose job came from an origin that never says whether its outputs may be stored; each question takes ten
+    seconds."""
+
+    def __init__(self, error: HansaError) -> None:
+        self.time, self.asked = 1000.0, 0
+        receipt = Receipt("one", "lubeck", "https://lubeck", ("lubeck",), PERMIT, {}, 0.0)
+        handed_on = Delegation("one", 1, "away", "riga", "gray-r", "https://riga", PERMIT, NOBODY, {}, 0.0)
+
+        async def may_publish(*_: object) -> bool:
+            self.time += 10
+            self.asked += 1
+            raise error
+
+        async def granted(*_: object) -> bool:
+            return True
+
+        async def delegation(_job: str) -> Delegation:
+            return handed_on
+
+        async def no_job(_job: str) -> None:
+            return None
+
+        room = SimpleNamespace(
+            clock=SimpleNamespace(now=lambda: self.time),
+            limits=SimpleNamespace(keep_receipts=15.0),
+            receipts=SimpleNamespace(get=lambda _: receipt),
+            records=SimpleNamespace(get=lambda _: None),
+            delegations=SimpleNamespace(get=delegation, may_publish=granted),
+            jobs=SimpleNamespace(get=no_job),
+            peers=SimpleNamespace(find=lambda *_: SimpleNamespace(may_publish=may_publish)),
+        )
+        self.room = cast(Room, room)
+
+
+SILENCE = [PeerUnreachable("no answer"), PeerRefused("later", status=503)]
+
+
+@pytest.mark.parametrize("error", SILENCE)
+async def test_a_run_does_not_wait_for_its_origins_word_for_ever(error: HansaError) -> None:
+    mute = Mute(error)
+    ask = receiving.gate(mute.room, Job("one", "gray", "alice", Status.RUNNING, 0.0, 100, 1024, b""))
+    assert ask is not None
+    with pytest.raises(PeerUnreachable, match="lubeck did not say"):
+        await ask()
+    assert mute.asked == 2
+
+
+@pytest.mark.parametrize("error", SILENCE)
+async def test_who_asks_through_us_is_told_at_once_to_ask_again(error: HansaError) -> None:
+    """Not that it lost its right, and not after so long that its next question comes before."""
+    mute = Mute(error)
+    with pytest.raises(PeerUnreachable):
+        await receiving.publish(mute.room, "one", PERMIT)
+    assert mute.asked == 1

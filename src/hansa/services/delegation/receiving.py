@@ -125,15 +125,15 @@ def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
             job.name, known.epoch if known is not None else AT_HOME
         ):
             return False
-        return await _ask_origin(room, receipt) if receipt is not None and asks else True
+        return await _ask_origin(room, receipt, room.limits.keep_receipts) if receipt is not None and asks else True
 
     return ask
 
 
-async def _ask_origin(room: Room, receipt: Receipt) -> bool:
-    """Until the origin answers: a finished run keeps its outputs for as long as the link is cut. A job that was given
-    to us once more meanwhile has a newer permit, and the run goes on with that."""
-    tries = 0
+async def _ask_origin(room: Room, receipt: Receipt, patience: float) -> bool:
+    """Until the origin answers, within so many seconds: a finished run keeps its outputs while the link is cut. A job
+    that was given to us once more meanwhile has a newer permit, and the run goes on with that."""
+    tries, until = 0, room.clock.now() + patience
     while True:
         shown = room.receipts.get(receipt.job) or receipt
         try:
@@ -144,6 +144,8 @@ async def _ask_origin(room: Room, receipt: Receipt) -> bool:
         except (PeerUnreachable, PeerRefused) as error:
             if isinstance(error, PeerRefused) and error.status < 500:
                 raise
+            if room.clock.now() >= until:
+                raise PeerUnreachable(f"{shown.origin} did not say whether outputs may be stored") from error
             if tries == 0:
                 _log.info("the origin cannot be asked; the outputs wait", job=receipt.job, error=error.message)
             await asyncio.sleep(_ASK_AGAIN[min(tries, len(_ASK_AGAIN) - 1)])
@@ -218,12 +220,13 @@ async def cancel(room: Room, job: str, permit: str) -> None:
 
 
 async def publish(room: Room, job: str, permit: str) -> bool:
-    """At the origin: may this run show its outputs? A job that we ourselves got from elsewhere is asked for there."""
+    """At the origin: may this run show its outputs? For a job that we ourselves got from elsewhere we ask there, once:
+    who asks us asks again."""
     found, _ = await _delegation(room, job, permit)
     if not await room.delegations.may_publish(job, found.epoch):
         return False
     receipt = room.receipts.get(job)
-    return await _ask_origin(room, receipt) if receipt is not None and receipt.permit else True
+    return await _ask_origin(room, receipt, patience=0.0) if receipt is not None and receipt.permit else True
 
 
 async def storage(room: Room, job: str, permit: str) -> dict[str, str]:
