@@ -27,6 +27,7 @@ from hansa.services import (
     reading,
     replicas,
 )
+from hansa.services.delegation import following
 from hansa.services.errors import BadService, ServiceExists
 from hansa.services.job import Status
 from hansa.services.listening import input_folders
@@ -239,6 +240,7 @@ async def _finish_delete(room: Room, record: Record) -> None:
     await settle_workers(room)
     jobs = await room.jobs.names(service.name, None, frozenset(Status))
     await history.forget(room, jobs, "its service was deleted")
+    await following.end_adopted(room, service.name)
     if room.webhook is not None:
         await room.webhook.unregister(service.name, frozenset(record.made_buckets))
     # a bucket that another service uses by now stays, and so does everything this service did not make

@@ -55,8 +55,13 @@ class DelegationStore:
 
         return await self._database.write(write)
 
-    async def take_back(self, job: str, epoch: int, decision: Mapping[str, Any]) -> bool:
+    async def take_back(
+        self, job: str, epoch: int, decision: Mapping[str, Any], *, passed_back: float | None = None
+    ) -> bool:
         text = json.dumps(decision)
+        after: dict[str, Any] = {"phase": "here", "status": Status.PENDING, "started": None}
+        if passed_back is not None:
+            after |= {"status": Status.FAILED, "finished": passed_back, "reason": delegation.PASSED_BACK}
 
         def write(connection: sa.Connection) -> bool:
             mine = sa.and_(
@@ -69,7 +74,7 @@ class DelegationStore:
             if not connection.execute(table.update().where(mine).values(values)).rowcount:
                 return False
             back = jobs.update().where(jobs.c.name == job, jobs.c.status.in_((Status.PENDING, Status.RUNNING)))
-            connection.execute(back.values(phase="here", status=Status.PENDING, started=None))
+            connection.execute(back.values(after))
             return True
 
         return await self._database.write(write)

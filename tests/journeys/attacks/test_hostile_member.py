@@ -11,12 +11,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
-import botocore.exceptions
 import httpx
 import pytest
-from botocore.config import Config
 
+from journeys.attacks.lent_keys import denied, overhear, store, stores_in, told
 from journeys.events import minio_event
 from journeys.federation import stories
 from journeys.federation.stories import ended, eventually, fresh, member, submit
@@ -26,7 +24,6 @@ from real.oscar_like import oscar_like
 
 SECRET = b"what the member must not see 5523"
 _LIKELY = re.compile(rb"[A-Za-z0-9_\-.~+/]{20,}={0,2}")  # tokens, keys, permits
-_PROVIDER = re.compile(rb'\{"minio_provider":(\{[^{}]*\})')
 _REPAIR = 0.3
 
 
@@ -64,15 +61,6 @@ def deployed(hansa: Federation, alice: httpx.Client, topology: str) -> str:
     return name
 
 
-def overhear(hansa: Federation) -> None:
-    for gate in hansa.gates.values():
-        gate.overheard = bytearray()
-
-
-def told(hansa: Federation) -> bytes:
-    return b"\n".join(bytes(gate.overheard or b"") for gate in hansa.gates.values())
-
-
 def refused_everywhere(hansa: Federation, name: str, secret: str, *, jobs: list[str]) -> None:
     """As whatever this may be, it opens nothing at lubeck."""
     lubeck = hansa["lubeck"].url
@@ -95,30 +83,6 @@ def refused_everywhere(hansa: Federation, name: str, secret: str, *, jobs: list[
             assert answer.status_code in (400, 401, 403, 404, 409), (scheme, method, path, answer.status_code)
         basic = {"Authorization": f"Bearer {secret}", "X-Delegated-Job-ID": f"{name}-stolen"}
         assert client.post(f"/job/{name}", headers=basic, content=b"mine").status_code in (400, 401, 403, 404)
-
-
-def stores_in(said: bytes) -> list[dict[str, Any]]:
-    return [json.loads(found) for found in dict.fromkeys(_PROVIDER.findall(said))]
-
-
-def store(provider: dict[str, Any]) -> Any:
-    return boto3.client(
-        "s3",
-        endpoint_url=provider["endpoint"],
-        aws_access_key_id=provider["access_key"],
-        aws_secret_access_key=provider["secret_key"],
-        aws_session_token=provider.get("session_token") or None,
-        region_name="us-east-1",
-        config=Config(retries={"max_attempts": 1}, proxies={}),
-    )
-
-
-def denied(call: Any, **arguments: Any) -> bool:
-    try:
-        answer = call(**arguments)
-    except botocore.exceptions.ClientError as error:
-        return int(error.response["ResponseMetadata"]["HTTPStatusCode"]) in (403, 404)
-    return bool(answer.get("Buckets") == [])  # which SeaweedFS answers to those who may see none
 
 
 def opens_only_its_grant(client: Any, name: str, treasure: str, *, given: str) -> None:
@@ -253,3 +217,34 @@ def test_a_member_that_poses_as_an_oscar_is_shown_no_token(hansa: Federation, al
     gate.open()
     eventually(lambda: stories.in_sync(alice, name), what="believed again")
     assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+def test_keys_that_a_replica_borrowed_end_with_the_service(
+    hansa: Federation, alice: httpx.Client, treasure: str
+) -> None:
+    """The bucket stays, for it is hers; the member says nothing more."""
+    overhear(hansa)
+    name = fresh("mesh")
+    places: dict[str, Any] = {
+        way: [{"storage_provider": "minio.default", "path": f"{treasure}/{way.removesuffix('put')}"}]
+        for way in ("input", "output")
+    }
+    members, token = [member("visby", f"{name}-v")], hansa.refresh_token("alice")
+    stories.create(alice, stories.federated(name, members, topology="mesh", token=token, **places))
+    key = re.findall(rb'"hansa\.replica-key":"([0-9a-f]{64})"', told(hansa))[-1].decode()
+    hansa.gates["visby"].shut("hang")
+    lent = httpx.post(
+        f"{hansa['lubeck'].url}/v1/services/{name}/adopted/{name}-own",
+        params={"member": f"visby/{name}-v"},
+        headers={"Authorization": f"ReplicaKey {key}", "X-Hansa-Permit": "ab" * 32},
+        content=json.dumps(minio_event(treasure, "in/x")).encode(),
+        trust_env=False,
+    )
+    assert lent.status_code == 200, lent.text
+    client = store(lent.json()["minio_provider"])
+    eventually(lambda: not denied(client.get_object, Bucket=treasure, Key="in/x"), what="known to the store")
+    assert alice.delete(f"/system/services/{name}").status_code == 204
+    eventually(lambda: denied(client.get_object, Bucket=treasure, Key="in/x"), what="ended")
+    assert denied(client.put_object, Bucket=treasure, Key="out/x", Body=b"forged")
+    hansa.gates["visby"].open()
+    eventually(lambda: stories.absent(hansa.user("alice", "visby"), f"{name}-v"), what="tidied up")

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from journeys.attacks.lent_keys import denied, store, stores_in
 from journeys.events import minio_event
 from journeys.federation import stories
 from journeys.federation.stories import ended, eventually, fresh, member, story_of, submit
@@ -21,7 +22,7 @@ _TOKENS = re.compile(rb'"hansa\.member-tokens":("(?:[^"\\]|\\.)*")')
 
 @pytest.fixture(scope="module")
 def hansa(sign_in_provider: IdentityProvider) -> Iterator[Federation]:
-    settings = {"lubeck": {"jobs.cpu": "100m"}}
+    settings = {"lubeck": {"jobs.cpu": "100m"}, "visby": {"jobs.cpu": "1"}}
     with federation("lubeck", "visby", "riga", provider=sign_in_provider, settings=settings) as running:
         yield running
 
@@ -125,3 +126,26 @@ def test_a_job_does_not_stay_with_one_that_was_removed(hansa: Federation, alice:
     assert stories.outputs(hansa, alice, name) == {"out/where": f"by {name}-r\n".encode()}
     assert alice.delete(f"/system/services/{name}").status_code == 204
     assert hansa.user("alice", "visby").delete(f"/system/services/{name}-v").status_code == 204
+
+
+def test_nor_do_keys_with_one_that_got_the_job_through_another(hansa: Federation, alice: httpx.Client) -> None:
+    """lubeck gave it to visby, which is too small for it and handed it on to riga."""
+    name = fresh("hops")
+    visby, riga = member("visby", f"{name}-v"), member("riga", f"{name}-r", 5)
+    token, often = hansa.refresh_token("alice"), {"rescheduler_threshold": 1}
+    definition = stories.federated(name, [visby, riga], topology="mesh", token=token, federation=often, cpu="2")
+    stories.create(alice, {**definition, "script": "sleep 600"})
+    hansa.gates["visby"].overheard = bytearray()
+    hansa.store(alice).put_object(Bucket=name, Key="in/given", Body=b"hers")
+    at_riga = hansa.user("alice", "riga")
+    eventually(lambda: "Running" in at_riga.get(f"/system/logs/{name}-r").text, what="running at riga")
+    lent = stores_in(bytes(hansa.gates["visby"].overheard or b""))
+    assert lent, "riga asked visby for keys"
+    client = store(lent[-1])
+    assert client.get_object(Bucket=name, Key="in/given")["Body"].read() == b"hers"
+    answer = alice.request("DELETE", f"/system/federation/{name}", json={"members": [riga], "delete": True})
+    assert answer.status_code == 200, answer.text
+    eventually(lambda: denied(client.get_object, Bucket=name, Key="in/given"), what="ended")
+    assert denied(client.put_object, Bucket=name, Key="out/forged", Body=b"by riga")
+    assert stories.outputs(hansa, alice, name) == {}
+    assert alice.delete(f"/system/services/{name}").status_code == 204

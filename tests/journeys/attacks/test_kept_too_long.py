@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from journeys.attacks.test_hostile_member import denied, overhear, store, stores_in, told
+from journeys.attacks.lent_keys import denied, overhear, store, stores_in, told
 from journeys.federation import stories
 from journeys.federation.stories import ended, eventually, fresh, member
 from real.federation import Federation, federation

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from hansa.identity import Vault
-from hansa.services import AwayJob, Job, Limits, Service, Status
-from hansa.services.delegation import NOBODY, Delegation, new_permit
+from hansa.services import AwayJob, Backlog, Job, Limits, Service, Status
+from hansa.services.delegation import NOBODY, PASSED_BACK, Delegation, Receipt, new_permit
 from hansa.services.delegation.following import Follower
 from hansa.services.delegation.ledger import SERVICE
-from hansa.store import Database, DelegationStore, JobStore, make_engine, schema, sqlite_url
+from hansa.store import Database, DelegationStore, JobStore, ReceiptStore, make_engine, schema, sqlite_url
 
 LIMITS = Limits(time_limit=100, run_limit=1, attempts=1, queue_limit=1, keep=1, page_size=1, wait_at_members=1000)
 MEMBER = {"type": "oscar", "cluster_id": "visby", "service_name": "gray-v"}
@@ -29,6 +29,8 @@ class Origin:
         self.says: AwayJob | None = AwayJob("Running")
         self.jobs = JobStore(database)
         self.delegations = DelegationStore(database, Vault([Vault.new_key()]))
+        self.receipts = ReceiptStore(database, Vault([Vault.new_key()]))
+        self.backlog = Backlog()
         self.ended_keys, self.stopped, self.offered = list[str](), list[str](), list[str]()
 
         async def away_job(*_: Any) -> AwayJob | None:
@@ -43,9 +45,11 @@ class Origin:
         peer = SimpleNamespace(away_job=away_job, listed_job=away_job, cancel=cancel)
         room = SimpleNamespace(
             clock=SimpleNamespace(now=lambda: self.time),
-            records=SimpleNamespace(get=lambda _: SimpleNamespace(service=GRAY)),
+            records=SimpleNamespace(get={"gray": SimpleNamespace(service=GRAY)}.get),
             delegations=self.delegations,
             jobs=self.jobs,
+            receipts=self.receipts,
+            backlog=self.backlog,
             limits=LIMITS,
             away_keys=SimpleNamespace(end=end_keys),
             peers=SimpleNamespace(find=lambda *_: peer),
@@ -173,4 +177,44 @@ async def test_keys_of_a_replicas_own_job_end_too(origin: Origin) -> None:
         for one in await origin.delegations.active():
             await origin.follower.follow(one)
     assert origin.ended_keys == ["away theirs 1"]
+    assert await origin.delegations.active() == []
+
+
+async def test_one_that_came_from_elsewhere_goes_back_there_for_only_its_origin_ends_the_keys(origin: Origin) -> None:
+    one = Job("one", "gray", "alice", Status.PENDING, 1.0, 200, 1 << 20, b"body")
+    keys = {"endpoint": "https://store", "access_key": "a", "secret_key": "b"}
+    came = Receipt("one", "lubeck", "https://lubeck", ("lubeck",), new_permit(), keys, 1.0)
+    assert await origin.receipts.accept(came, one)
+    origin.backlog.add("one", "alice", 4)
+    await origin.give_away()
+    assert (await origin.look(after=900))[:2] == (Status.RUNNING, "away")
+    assert await origin.look(after=200) == (Status.FAILED, "here", PASSED_BACK)
+    assert origin.receipts.get("one") is None
+    assert (origin.stopped, origin.offered) == (["one"], [])
+    assert origin.backlog.held("alice").jobs == 0
+    left = await origin.delegations.get("one")
+    assert left is not None
+    assert left.overdue == ("visby/gray-v",)
+    assert await origin.jobs.again("one", (PASSED_BACK,), b"body")  # its origin gives it to us once more
+
+
+@pytest.mark.parametrize("store", [{}, {"endpoint": "https://store", "access_key": "", "reach": "{}"}])
+async def test_without_keys_it_stays(origin: Origin, store: dict[str, str]) -> None:
+    one = Job("one", "gray", "alice", Status.PENDING, 1.0, 200, 1 << 20, b"body")
+    came = Receipt("one", "lubeck", "https://lubeck", ("lubeck",), new_permit(), store, 1.0)
+    assert await origin.receipts.accept(came, one)
+    await origin.give_away()
+    await origin.look(after=900)
+    assert (await origin.look(after=200))[:2] == (Status.PENDING, "here")
+    assert origin.offered == ["one"]
+
+
+async def test_keys_of_a_replicas_own_job_end_when_its_service_is_gone(origin: Origin) -> None:
+    adopted = {"adopted": True, SERVICE: "gone"}
+    fresh = Delegation(
+        "theirs", 1, "away", "visby", "gray-v", "https://visby", new_permit(), NOBODY, adopted, origin.time, origin.time
+    )
+    assert await origin.delegations.adopt(fresh)
+    await origin.follower.follow(fresh)
+    assert (origin.ended_keys, origin.stopped) == (["away theirs 1"], ["theirs"])
     assert await origin.delegations.active() == []

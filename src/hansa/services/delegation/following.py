@@ -133,12 +133,14 @@ class Follower:
             await self._too_long(delegation, why)
 
     def _left(self, delegation: Delegation) -> bool:
-        """Whether its member belongs to the federation no more."""
+        """Whether its member belongs to the federation no more, or the federation is gone."""
         record = self.room.records.get(delegation.of_service)
-        federation = record.service.federation if record is not None else None
+        if record is None:
+            return bool(delegation.of_service)
         here = (delegation.cluster_id, delegation.service)
-        members = replicas.oscar_members(federation)
-        return record is not None and all((one.cluster_id, one.service_name) != here for one in members)
+        return all(
+            (one.cluster_id, one.service_name) != here for one in replicas.oscar_members(record.service.federation)
+        )
 
     async def _parted(self, delegation: Delegation) -> bool:
         """Nothing of ours stays there: neither the job nor keys for its data. False while its outputs are on their way,
@@ -287,13 +289,20 @@ class Follower:
         await self._back(delegation, f"{delegation.cluster_id} was silent for {quiet:.0f} s: {why}")
 
     async def _back(self, delegation: Delegation, why: str, more: Mapping[str, Any] = _NOTHING) -> bool:
-        """False if it is not to be had any more."""
+        """False if it is not to be had any more. Keys that the job's own origin lent end only when that takes it back,
+        too: it finds the job gone here, and gives it to us or to others with new ones."""
         room = self.room
         said = {**delegation.decision, "taken_back": why, **more}
-        if not await room.delegations.take_back(delegation.job, delegation.epoch, said):
+        receipt = room.receipts.get(delegation.job)
+        passed_back = room.clock.now() if receipt is not None and receipt.lends else None
+        if not await room.delegations.take_back(delegation.job, delegation.epoch, said, passed_back=passed_back):
             return False
         await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
         _log.warning("taken back", job=delegation.job, why=why)
+        if passed_back is not None:
+            room.backlog.leave(delegation.job)
+            await room.receipts.remove(delegation.job)
+            return True
         job = await room.jobs.get(delegation.job)
         if job is not None and job.status is Status.PENDING:
             await room.jobs.explain(job.name, why)
@@ -334,3 +343,12 @@ async def call_off(room: Room, jobs: list[str]) -> None:
             await room.peers.find(found.cluster_id, found.endpoint).cancel(job, found.permit)
         except HansaError as error:
             _log.info("not called off", job=job, member=found.cluster_id, error=error.message)
+
+
+async def end_adopted(room: Room, service: str) -> None:
+    """Jobs that were submitted to replicas of this service, which goes: their keys open nothing any more. The members
+    are not told, for their replicas go, too."""
+    for one in await room.delegations.active():
+        if one.adopted and one.of_service == service:
+            await room.delegations.finished(one.job, one.epoch, room.clock.now())
+            await lending.end(room, lending.of_epoch(one.job, one.epoch))

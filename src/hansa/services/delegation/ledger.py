@@ -19,7 +19,9 @@ AT_HOME = 0  # the epoch of a job that was never given away
 SUPERSEDED = "superseded by another run"
 CALLED_OFF = "its origin ended it"
 GIVEN_BACK = "given back to its origin: this cluster drains"
-LOST = (SUPERSEDED, CALLED_OFF, GIVEN_BACK)
+PASSED_BACK = "given back to its origin: keys to its data are where it was handed on to"
+NOT_HERE = (GIVEN_BACK, PASSED_BACK)  # its origin is told that the job is not here, and takes it back
+LOST = (SUPERSEDED, CALLED_OFF, *NOT_HERE)
 ADOPTED, SERVICE, OVERDUE = "adopted", "service", "overdue"  # in a delegation's decision
 
 
@@ -79,6 +81,11 @@ class Receipt:
         """It was submitted here, and came from nobody."""
         return not self.path
 
+    @property
+    def lends(self) -> bool:
+        """Whether whoever we hand the job on to gets keys that its origin lent us, and only its origin can end."""
+        return not self.ours and bool(self.permit and self.store.get("access_key"))
+
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
@@ -106,8 +113,11 @@ class Delegations(Protocol):
         """offering → away."""
         ...
 
-    async def take_back(self, job: str, epoch: int, decision: Mapping[str, Any]) -> bool:
-        """offering or away → here, one epoch on, so the member's run is fenced. False if it has begun to publish."""
+    async def take_back(
+        self, job: str, epoch: int, decision: Mapping[str, Any], *, passed_back: float | None = None
+    ) -> bool:
+        """offering or away → here, one epoch on, so the member's run is fenced. False if it has begun to publish.
+        `passed_back` is the time if the job does not wait here then, but ends for its own origin (`PASSED_BACK`)."""
         ...
 
     async def heard(self, job: str, epoch: int, now: float, *, running_since: float | None) -> None:

@@ -14,7 +14,7 @@ from hansa.kernel import errors, names
 from hansa.resources import Needs
 from hansa.services import duty, replicas, validation
 from hansa.services.delegation import data_stores, lending
-from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, GIVEN_BACK, LOST, Delegation, Parcel, Receipt
+from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, LOST, NOT_HERE, Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, PeerRefused, PeerUnreachable
 from hansa.services.ports import Record, Waiting
@@ -192,7 +192,7 @@ async def state(room: Room, job: str, permit: str) -> AwayJob:
         return AwayJob(status="Running")
     _receipt(room, job, permit)
     found = await room.jobs.get(job)
-    if found is None or found.reason == GIVEN_BACK:
+    if found is None or found.reason in NOT_HERE:
         raise NoSuchDelegation(f"job {job} is not here")
     # it ended just when it was given to us once more; not one that is being given back in this moment
     if found.reason in LOST and await take_up_again(room, found):
