@@ -149,3 +149,48 @@ def test_nor_do_keys_with_one_that_got_the_job_through_another(hansa: Federation
     assert denied(client.put_object, Bucket=name, Key="out/forged", Body=b"by riga")
     assert stories.outputs(hansa, alice, name) == {}
     assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+@pytest.mark.parametrize("squatter", [b"mine", b"mine, and slow"], ids=["that ended", "that runs"])
+def test_a_job_under_its_name_does_not_keep_one_from_running_elsewhere(
+    hansa: Federation, alice: httpx.Client, squatter: bytes
+) -> None:
+    script = (
+        'case "$OSCAR_SERVICE_NAME" in *-v) sleep 600;; esac; cat "$INPUT_FILE_PATH"; '
+        'if grep -q slow "$INPUT_FILE_PATH"; then sleep 600; fi'
+    )
+    name, tokens = deployed(hansa, alice, script=script, input=[], output=[], federation={"rescheduler_threshold": 1})
+    visby, riga = hansa["visby"].admin, hansa["riga"].bearer(tokens[f"riga/{name}-r"])
+    at_riga = hansa.user("alice", "riga")
+    hansa.gates["riga"].shut()  # so that visby gets it
+    job = submit(alice, name)
+    eventually(lambda: story_of(alice, job)["status"] == "Running", what="running at visby")
+    hansa.gates["riga"].open()
+    assert visby.get(f"/v1/jobs/{job}").json()["received"]["from"] == "lubeck"
+    assert riga.post(f"/job/{name}-r", content=squatter, headers=parcel(job, "visby")).status_code == 201
+    wanted = "Running" if b"slow" in squatter else "Succeeded"
+    eventually(lambda: story_of(at_riga, job)["status"] == wanted, what=wanted)
+    change = {"members": [member("visby", f"{name}-v")], "delete": True}
+    answer = alice.request("DELETE", f"/system/federation/{name}", json=change)
+    assert answer.status_code == 200, answer.text
+    story = ended(alice, job)
+    assert (story["status"], story["delegation"]["cluster_id"]) == ("Succeeded", "riga")
+    log = alice.get(f"/system/logs/{name}/{job}").text
+    assert "a parcel" in log
+    assert "mine" not in log
+    assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+def test_the_replicas_own_token_takes_over_no_job(hansa: Federation, alice: httpx.Client) -> None:
+    """Scripts of the service know it; it names lubeck as the origin, which was not asked where there are no files."""
+    name, _ = deployed(hansa, alice, script="echo for riga only; sleep 5", input=[], output=[])
+    own = stories.definition_of(hansa.user("alice", "riga"), f"{name}-r")["token"]
+    job = submit(alice, name)
+    eventually(lambda: story_of(alice, job)["status"] == "Running", what="running")
+    answer = hansa["riga"].bearer(own).post(f"/job/{name}-r", content=b"x", headers=parcel(job, "lubeck"))
+    assert answer.status_code == 409, answer.text
+    shown = {"Authorization": f"Permit {PERMIT}"}
+    assert hansa["riga"].anonymous.get(f"/v1/delegations/{job}/log", headers=shown).status_code == 404
+    story = ended(alice, job)
+    assert (story["status"], story["delegation"]["epoch"]) == ("Succeeded", 1)
+    assert alice.delete(f"/system/services/{name}").status_code == 204

@@ -13,13 +13,13 @@ from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.resources import Needs
 from hansa.services import duty, replicas, validation
-from hansa.services.delegation import data_stores, lending
+from hansa.services.delegation import data_stores, following, lending
 from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, LOST, NOT_HERE, Delegation, Parcel, Receipt
 from hansa.services.job import Job
-from hansa.services.peers import AwayJob, PeerRefused, PeerUnreachable
+from hansa.services.peers import AwayJob, Peer, PeerRefused, PeerUnreachable
 from hansa.services.ports import Record, Waiting
 from hansa.services.room import Room
-from hansa.services.service import Service
+from hansa.services.service import ORIGIN_CLUSTER, Service
 
 _log = structlog.get_logger("hansa.delegation")
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0, 5.0)
@@ -69,7 +69,7 @@ async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Re
         raise Looping(f"job {parcel.job} passed {len(parcel.path)} clusters already")
     before = await room.jobs.get(parcel.job)
     if before is not None:
-        await _require_same(room, service, parcel, before)
+        _require_same(room, service, parcel, before)
     duty.require_open(room, before)
     never = _never(room, service)
     if never and not any(member.cluster_id not in parcel.path for member in replicas.own_targets(service)):
@@ -77,6 +77,10 @@ async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Re
     named = service.clusters.get(parcel.origin)
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
     store = await data_stores.of_parcel(room, service, parcel, body)
+    if before is not None:
+        if not store:
+            await _require_vouched(room, peer, parcel)
+        await _make_way(room, parcel, before)
     return Receipt(
         parcel.job,
         service.name,
@@ -96,17 +100,44 @@ def _never(room: Room, service: Service) -> str:
     return room.dispatcher.never_fits(needs) or room.dispatcher.beyond_quota(needs)
 
 
-async def _require_same(room: Room, service: Service, parcel: Parcel, job: Job) -> None:
-    """A new permit replaces the one we know, so only who gave us the job may bring it. In a mesh one that was taken
-    back may come another way: whoever brings it then learns nothing of the run before."""
+def _require_same(room: Room, service: Service, parcel: Parcel, job: Job) -> None:
+    """A new permit replaces the one we know, so only who gave us the job may bring it, or the service's coordinator,
+    which took it back from whoever that was. In a mesh one that was taken back may come another way."""
     receipt = room.receipts.get(job.name)
     lost = job.reason in LOST  # which take its receipt along
-    never_came = (receipt is None or receipt.ours) and not lost
-    of_another = receipt is not None and receipt.origin != parcel.origin
-    if job.service != service.name or never_came or (of_another and not lost):
+    came = receipt is not None and not receipt.ours
+    givers = (receipt.origin if receipt is not None else "", service.annotations.get(ORIGIN_CLUSTER, ""))
+    if job.service != service.name or not (lost or (came and parcel.origin in givers)):
         raise NotTheSameJob(f"there is another job {job.name} here", hint="send another X-Delegated-Job-ID")
-    if lost and (receipt is None or of_another):
-        await room.logs.remove(job.name)
+
+
+async def _require_vouched(room: Room, peer: Peer, parcel: Parcel) -> None:
+    """Whoever has the service's token can name any origin, so that one is asked whether the permit is its own. For a
+    job with files that was done when its keys were asked for."""
+    known = room.receipts.get(parcel.job)
+    if known is not None and same_secret(known.permit, parcel.permit):
+        return
+    try:
+        await peer.origin_storage(parcel.job, parcel.permit)
+    except PeerRefused as error:
+        raise NotTheSameJob(
+            f"{parcel.origin} does not say that it gave us job {parcel.job}", hint="send another X-Delegated-Job-ID"
+        ) from error
+
+
+async def _make_way(room: Room, parcel: Parcel, job: Job) -> None:
+    """For a job that comes from somebody else than before, who learns nothing of the run before. One that has not lost
+    its right was brought by a cluster that does not have the job any more: nothing of it stays."""
+    receipt = room.receipts.get(job.name)
+    if receipt is not None and receipt.origin == parcel.origin:
+        return
+    await room.logs.remove(job.name)
+    if job.reason in LOST:
+        return
+    await room.dispatcher.end([job.name], CALLED_OFF)
+    await following.call_off(room, [job.name])
+    await room.job_host.discard(job.name)
+    await room.jobs.remove([job.name])
 
 
 def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
