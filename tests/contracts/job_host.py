@@ -93,6 +93,19 @@ class JobHostContract:
             "res/result.txt",
         }
 
+    async def test_outputs_that_the_script_closed_are_stored_too(
+        self, host: JobHost, store: ObjectStore, bucket: str
+    ) -> None:
+        job = order(
+            'cd "$TMP_OUTPUT_DIR"; echo 1 > ok; echo 2 > closed; mkdir in out; echo 3 > in/below; echo 4 > out/below; '
+            "ln -s ok link; chmod 000 closed in out/below; chmod 400 out; chmod 000 .",
+            output=(StorageIO(storage_provider="minio.default", path=f"{bucket}/o"),),
+        )
+        outcome = await host.run(job)
+        assert (outcome.succeeded, outcome.reason) == (True, "")
+        assert set(await keys_of(store, bucket)) == {"o/ok", "o/closed", "o/in/below", "o/out/below"}
+        assert await store.get(bucket, "o/closed") == b"2\n"
+
     async def test_a_user_of_an_isolated_service_finds_results_in_their_own_bucket(
         self, host: JobHost, store: ObjectStore, bucket: str
     ) -> None:

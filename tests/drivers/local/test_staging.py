@@ -225,6 +225,19 @@ async def test_keys_of_a_run_reach_no_more_than_its_plan(
     assert sorted(ended) == sorted(name for name, _ in lent)
 
 
+@needs_root
+async def test_an_output_that_cannot_be_read_fails_the_move(engine: Engine, bucket: str) -> None:
+    """Nothing is left out in silence: a result that is not stored is no success."""
+    job = order("true", output=(StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),))
+    workdir = engine.workdir(job.name)
+    await engine.prepare(job, workdir, {})
+    for folder in (workdir.output.parent, workdir.output):
+        os.chown(folder, 60_000_000, 60_000_000)
+    (workdir.output / "ours").touch(mode=0o600)  # not the script's to open
+    with pytest.raises(NotMoved, match="ours cannot be read: Permission denied"):
+        await engine.staging(job, workdir, lambda level, text: None).carry()
+
+
 async def test_outputs_wait_for_room_in_the_store(engine: Engine, home: Path, store: ObjectStore, bucket: str) -> None:
     """The machine's disk is full: nothing is lost by that, and the log says why it takes so long."""
     logs, room = LogBook(home / "logs", limit=64 * 1024), asyncio.Event()

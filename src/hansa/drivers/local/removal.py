@@ -36,6 +36,6 @@ def _is_small(folder: Path) -> bool:
     try:
         with beneath.handle(folder) as top:
             deque(beneath.left_files(top, "", os.geteuid(), _FEW), maxlen=0)
-    except (beneath.TooDeep, beneath.TooMany):
+    except (beneath.TooDeep, beneath.TooMany, beneath.Unreadable):
         return False
     return True

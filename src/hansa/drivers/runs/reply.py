@@ -5,7 +5,7 @@ import io
 import zipfile
 from collections.abc import Iterable
 
-from hansa.drivers.runs.stager.beneath import LeftFile, TooDeep, TooMany
+from hansa.drivers.runs.stager.beneath import LeftFile, TooDeep, TooMany, Unreadable
 from hansa.kernel import errors, quantities
 
 LARGEST = 64 * 2**20
@@ -23,7 +23,7 @@ def of_files(files: Iterable[LeftFile]) -> bytes | None:
     """One file in base64, several as a zip in base64; None if there is none."""
     try:
         return _packed(files)
-    except TooDeep as error:
+    except (TooDeep, Unreadable) as error:
         raise errors.Invalid(str(error)) from None
     except TooMany as error:
         raise ReplyTooLarge(f"{error}: pack its results into one file, such as a tar archive") from None

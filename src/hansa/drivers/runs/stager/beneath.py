@@ -22,6 +22,7 @@ _AT_A_TIME = 1000  # names of one folder that are kept in memory
 _LOOKED_AT = 1000  # names, to find out whether there is anything
 # A pipe must not make us wait.
 _NEVER_WAIT = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_NO_FILE = (errno.ELOOP, errno.ENXIO, errno.ENOENT, errno.ENOTDIR)  # a link, a socket, gone, or no folder any more
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -33,6 +34,10 @@ class TooDeep(ValueError):
 
 class TooMany(ValueError):
     """There are more names than we look at."""
+
+
+class Unreadable(ValueError):
+    """A file or folder is there that we cannot read, nor make readable."""
 
 
 def open_beneath(top: int, path: str, flags: int, mode: int = 0o644) -> int:
@@ -134,12 +139,12 @@ def left_files(top: int, folder: str, owner: int, most: int = 0) -> Generator[Le
     thousand at a time: how many there are is the script's to say, what we keep in memory is not. After `most` names of
     whatever kind, `TooMany` is raised; 0 is no limit.
 
-    A second name of a file of somebody else (a hard link) is left out: it could be anything on this disk.
+    A second name of a file of somebody else (a hard link) is left out: it could be anything on this disk. What the
+    script closed to its own user is opened again; `Unreadable` is raised for what remains closed.
     """
-    try:
-        # The folder's own name is the script's to change: it may have put anything in its place.
-        here = open_beneath(top, folder, os.O_RDONLY | os.O_DIRECTORY | _NEVER_WAIT) if folder else os.dup(top)
-    except OSError:
+    # The folder's own name is the script's to change: it may have put anything in its place.
+    here = _open_left(top, folder, folder, owner, os.O_DIRECTORY) if folder else os.dup(top)
+    if here is None:
         return
     try:
         yield from _Walk(owner, most).below(here, "")
@@ -150,9 +155,11 @@ def left_files(top: int, folder: str, owner: int, most: int = 0) -> Generator[Le
 def holds_files(top: int, folder: str, owner: int) -> bool:
     """Whether there is a regular file below. It is answered by the first one, and after a bounded number of names with
     yes: whoever left so many left something."""
-    with contextlib.suppress(TooDeep, TooMany), contextlib.closing(left_files(top, folder, owner, _LOOKED_AT)) as left:
-        return next(left, None) is not None
-    return True
+    with contextlib.closing(left_files(top, folder, owner, _LOOKED_AT)) as left:
+        try:
+            return next(left, None) is not None
+        except (TooDeep, TooMany, Unreadable):
+            return True
 
 
 class _Walk:
@@ -172,20 +179,59 @@ class _Walk:
                 yield from self._at(folder, name, prefix)
 
     def _at(self, folder: int, name: str, prefix: str) -> Iterator[LeftFile]:
-        try:
-            fd = os.open(name, os.O_RDONLY | _NEVER_WAIT, dir_fd=folder)
-        except OSError:
-            return  # a link, a socket, or gone
+        # S3 keys are text: a name in another encoding keeps what can be read of it
+        relative = prefix + os.fsencode(name).decode("utf-8", "replace")
+        fd = _open_left(folder, name, relative, self._owner)
+        if fd is None:
+            return
         try:
             facts = os.fstat(fd)
-            # S3 keys are text: a name in another encoding keeps what can be read of it
-            relative = prefix + os.fsencode(name).decode("utf-8", "replace")
             if stat.S_ISDIR(facts.st_mode):
                 yield from self.below(fd, relative + "/")
-            elif stat.S_ISREG(facts.st_mode) and (facts.st_nlink == 1 or facts.st_uid == self._owner):
+            elif _is_left(facts, self._owner):
                 yield LeftFile(relative, fd, facts.st_size, facts.st_mtime_ns)
         finally:
             os.close(fd)
+
+
+def _is_left(facts: os.stat_result, owner: int) -> bool:
+    return stat.S_ISREG(facts.st_mode) and (facts.st_nlink == 1 or facts.st_uid == owner)
+
+
+def _open_left(folder: int, name: str, shown: str, owner: int, flags: int = 0) -> int | None:
+    """None if nothing that we carry is there."""
+    flags |= os.O_RDONLY | _NEVER_WAIT
+    try:
+        try:
+            return open_beneath(folder, name, flags)
+        except PermissionError:
+            return open_beneath(folder, name, flags) if _let_owner_in(folder, name, owner) else None
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise Unreadable(f"{shown} cannot be read: {error.strerror}") from error
+
+
+def _let_owner_in(folder: int, name: str, owner: int) -> bool:
+    """What we own is ours to open, if its mode said otherwise; by handle, for a name may be another file by now. False
+    if it is nothing that we carry."""
+    _open_mode(folder)
+    closed = open_beneath(folder, name, os.O_PATH | os.O_NOFOLLOW)  # a handle that needs no right to read
+    try:
+        facts = os.fstat(closed)
+        if not (stat.S_ISDIR(facts.st_mode) or _is_left(facts, owner)):
+            return False
+        _open_mode(closed)
+        return True
+    finally:
+        os.close(closed)
+
+
+def _open_mode(fd: int) -> None:
+    facts = os.fstat(fd)
+    if facts.st_uid == os.geteuid():
+        needed = stat.S_IRUSR | (stat.S_IXUSR if stat.S_ISDIR(facts.st_mode) else 0)
+        os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(facts.st_mode) | needed)
 
 
 def _names(folder: int) -> Generator[str, None, None]:

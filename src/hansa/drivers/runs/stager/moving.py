@@ -63,6 +63,8 @@ class Mover:
             return self._fill_mount()
         except beneath.TooDeep:
             raise Refused("the mounted folder has folders nested too deep") from None
+        except beneath.Unreadable as error:
+            raise Refused(f"the mounted folder: {error}") from None
 
     def carry(self) -> int:
         """Every output is stored when it returns; how many there were."""
@@ -75,7 +77,7 @@ class Mover:
                         self._upload(output.store, output.bucket, _joined(output.folder, file.relative), file)
                         count += 1
             return count + self._carry_mount()
-        except beneath.TooDeep as error:
+        except (beneath.TooDeep, beneath.Unreadable) as error:
             raise Refused(str(error)) from None
 
     # A mounted folder is a copy: all of it comes before the script, what changed goes back after it.
