@@ -37,7 +37,9 @@ class OnThisMachine:
         self._parts = parts
         self._no_images = local.no_images()
         self._disks: local.Disks | None = None
-        self._space = local.Space(data, given.jobs)
+        gid = given.sandbox.uid_base if os.geteuid() == 0 else None
+        self._places = local.VolumeImages(storage.Folders(data / "volumes", local.remove, gid=gid), lambda: self._no_images)
+        self._space = local.Space(data, given.jobs, self._places.taken)
 
     async def prepare(self, data: Path) -> None:
         return
@@ -46,9 +48,7 @@ class OnThisMachine:
         return inner
 
     def places(self) -> storage.VolumePlaces:
-        gid = self._given.sandbox.uid_base if os.geteuid() == 0 else None
-        folders = storage.Folders(self._data / "volumes", local.remove, gid=gid)
-        return folders if self._no_images else local.VolumeImages(folders)
+        return self._places
 
     def disk(self) -> int:
         return self._space.room(self._disks)
@@ -102,11 +102,14 @@ class OnThisMachine:
 
     async def _open_disks(self, runtime: local.Runtime, level: local.Level) -> local.Disks:
         placed = runtime.images  # podman mounts folders that everybody sees
-        why = self._no_images or ("" if placed or level.uid == "per-job" else "jobs have no user ids of their own")
-        if why:
+        if not self._no_images and not placed and level.uid != "per-job":
+            self._no_images = "jobs have no user ids of their own"
+        if why := self._no_images:
             _log.warning("disk limits are soft: a run that writes too much is ended some moments later", reason=why)
         size = quantities.size(self._given.jobs.disk_per_run, what="disk")
-        disks = await asyncio.to_thread(local.Disks.open, self._data / "work", hard=not why, size=size, placed=placed)
+        disks = await asyncio.to_thread(
+            local.Disks.open, self._data / "work", hard=not why, size=size, placed=placed, why_soft=why
+        )
         self._parts.callback(disks.close)
         return disks
 

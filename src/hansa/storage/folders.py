@@ -61,6 +61,10 @@ class Folders:
         self.open_to_group(path)
 
     @property
+    def root(self) -> Path:
+        return self._root
+
+    @property
     def gid(self) -> int:
         return self._gid
 

@@ -28,8 +28,5 @@ def test_the_operators_limit(tmp_path: Path) -> None:
 
 def test_what_a_volume_took_is_not_counted_twice(tmp_path: Path) -> None:
     """Its whole size is promised already."""
-    space = Space(tmp_path, JobSettings())
-    image = tmp_path / "volumes" / ".images" / "ns" / "models.img"
-    image.parent.mkdir(parents=True)
-    image.write_bytes(os.urandom(64 * 2**20))
+    space = Space(tmp_path, JobSettings(), lambda: 64 * 2**20)
     assert abs(space.room(None) - (free(tmp_path) - GIB) - 64 * 2**20) < 32 * 2**20

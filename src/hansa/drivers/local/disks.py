@@ -35,9 +35,18 @@ _AFTER = 0.02  # seconds: the run that took one goes first
 class Disks:
     """The disks of all runs below `work`."""
 
-    def __init__(self, work: Path, *, hard: bool = False, placed: bool = False, size: int = 0) -> None:
+    def __init__(
+        self,
+        work: Path,
+        *,
+        hard: bool = False,
+        placed: bool = False,
+        size: int = 0,
+        why_soft: str = "images are off",
+    ) -> None:
         """`size` is of those kept ready. `placed`: each is mounted where everybody sees it, as containers need it."""
         self.hard = hard
+        self.why_soft = why_soft
         self._work = work.resolve()  # as the kernel tells mounts
         self._placed = placed
         self._size = size
@@ -52,9 +61,10 @@ class Disks:
         self._making = ThreadPoolExecutor(1, "disks") if hard else None
 
     @classmethod
-    def open(cls, work: Path, *, hard: bool, size: int, placed: bool = False) -> "Disks":
-        """Clears first what a manager that died left, but for the disks of jobs. `hard` if images can be used here."""
-        made = cls(work, hard=hard, placed=placed, size=max(size, images.SMALLEST))
+    def open(cls, work: Path, *, hard: bool, size: int, placed: bool = False, why_soft: str = "") -> "Disks":
+        """Clears first what a manager that died left, but for the disks of jobs. `hard` if images can be used here;
+        else `why_soft` says why not."""
+        made = cls(work, hard=hard, placed=placed, size=max(size, images.SMALLEST), why_soft=why_soft)
         made._clear()
         if hard:
             made._shelf.mkdir(parents=True, mode=0o700)

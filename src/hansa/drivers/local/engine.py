@@ -169,10 +169,8 @@ class Engine:
                 if (image := volume_images.image_of(folder)) is None:
                     continue
                 if not self.disks.hard:
-                    raise LaunchInvalid(
-                        f"the volume {folder.name} has a file system of its own, which cannot be mounted here",
-                        hint="run the manager as root again, or make the volume anew",
-                    )
+                    words = f"the volume {folder.name} {volume_images.unmountable(self.disks.why_soft)}"
+                    raise LaunchInvalid(words, hint=volume_images.MOUNT_AGAIN)
                 attached = await asyncio.to_thread(self.disks.volume, image, folder)
                 if attached is not None:
                     opened.callback(attached.close)

@@ -6,9 +6,9 @@ now, and what images took already, but for a reserve that is the manager's own.
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from hansa.drivers.local import volume_images
 from hansa.drivers.local.disks import Disks
 from hansa.kernel import quantities
 from hansa.settings import JobSettings
@@ -17,8 +17,10 @@ _SOON = 1.0  # seconds
 
 
 class Space:
-    def __init__(self, data: Path, jobs: JobSettings) -> None:
+    def __init__(self, data: Path, jobs: JobSettings, volumes: Callable[[], int] = lambda: 0) -> None:
+        """`volumes` tells what the images of volumes took already; each is promised its whole size by somebody else."""
         self._data = data
+        self._volumes = volumes
         self._limit = quantities.size(jobs.disk, what="disk") if jobs.disk else None
         self._seen, self._due = 0, 0.0
         self._reserve = quantities.size(jobs.disk_reserve or "0", what="disk")
@@ -42,7 +44,7 @@ class Space:
         """There may be thousands of them, and each job that starts asks."""
         now = time.monotonic()
         if now >= self._due:
-            self._seen, self._due = volume_images.taken(self._data / "volumes"), now + _SOON
+            self._seen, self._due = self._volumes(), now + _SOON
         return self._seen
 
     @property
