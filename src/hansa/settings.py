@@ -54,7 +54,7 @@ _CLIENT_VARIABLES = frozenset(
 )
 # Variables of a checkout: what its tests and its setup are told.
 _CHECKOUT_PREFIXES = ("HANSA_TEST_", "HANSA_SETUP_")
-_SMALLEST_DISK = 16 * 2**20
+SMALLEST_DISK = 16 * 2**20
 
 
 class BadSetting(errors.HansaError):
@@ -215,7 +215,8 @@ class JobSettings(_Group):
     disk_per_run: Amount = "1Gi"
     """Disk that one job, call or exposed instance may write (`/job` and a mounted bucket folder); at least 16Mi. A
     service gets more by `ephemeral_storage_request`. Each run holds all of it while it lives: a large value lets fewer
-    of them run at a time."""
+    of them run at a time. More than the disk of the data folder has for runs is refused; the default is less there:
+    half of what it has."""
     time_limit: float = Field(86_400, gt=0)
     """Seconds after which a job is ended; a service may ask for less with the annotation `hansa/time-limit`. On this
     machine the files of a job have as long to come, and as long to go, whatever its service asked for."""
@@ -244,7 +245,7 @@ class JobSettings(_Group):
     @field_validator("disk_per_run")
     @classmethod
     def _a_usable_disk(cls, text: str) -> str:
-        if quantities.size(text or "0", what="disk") < _SMALLEST_DISK:
+        if quantities.size(text or "0", what="disk") < SMALLEST_DISK:
             raise ValueError("must be at least 16Mi")
         return text
 

@@ -18,11 +18,15 @@ class Host:
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds, self.ran = seconds, list[str]()
+        self.had_ended = frozenset[str]()
 
     async def run(self, order: RunOrder) -> Outcome:
         self.ran.append(order.name)
         await asyncio.sleep(self.seconds)
         return Outcome(True, 0, "")
+
+    async def ended(self) -> frozenset[str]:
+        return self.had_ended
 
     async def discard(self, name: str) -> None: ...
 
@@ -235,6 +239,21 @@ async def test_more_disk_than_there_ever_is(tmp_path: Path) -> None:
         await jobs.accept(job("one"))
         dispatcher.offer(waiting(job("one")))
         assert "of disk, this cluster has" in (await status_of(jobs, "one", Status.FAILED)).reason
+
+
+async def test_a_script_that_had_ended_delivers_whatever_fits_here_now(tmp_path: Path) -> None:
+    """The cluster is smaller since the manager was restarted, and full."""
+    host = Host()
+    host.had_ended = frozenset({"ended"})
+    async with dispatching(tmp_path, host, Limits(disk=1001)) as (dispatcher, jobs, _, admission):
+        admission.ledger.hold("others", Needs(1000, 2**30))
+        for one in (job("ended", 4000), job("new", 4000)):
+            await jobs.accept(one)
+        await jobs.begin("ended", time.time())
+        await dispatcher.recover()
+        await status_of(jobs, "ended", Status.SUCCEEDED)
+        await status_of(jobs, "new", Status.FAILED)
+        assert host.ran == ["ended"]
 
 
 async def test_whoever_waits_for_what_a_service_holds_for_good_stands_in_nobody_s_way(tmp_path: Path) -> None:

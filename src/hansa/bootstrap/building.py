@@ -262,7 +262,9 @@ async def _build(ground: _Ground) -> App:
     given, clock, records, open_store = ground.given, ground.clock, ground.records, ground.open_store
     telemetry = Telemetry()
     usage = UsageStore(ground.database)
-    ledger = resources.Ledger(0, 0, disk_most=ground.driver.disk_most())  # filled below
+    per_run = ground.driver.disk_per_run()
+    # what every run has is waited for, however small the disk: only a service that asks for more can ask for too much
+    ledger = resources.Ledger(0, 0, disk_most=max(per_run, ground.driver.disk_most()))  # filled below
     ledger.disk = lambda: ground.driver.disk() - keeping.volumes.promised
     keeping = _keeping(ground, ledger)
     away_keys = federating.AwayKeys(open_store)
@@ -270,7 +272,7 @@ async def _build(ground: _Ground) -> App:
     capacity = nodes.capacity()
     ledger.cpu, ledger.memory, ledger.largest = capacity.cpu, capacity.memory, nodes.largest()
     admission = resources.Admission(ledger, shares=keeping.shares)
-    run_disk = RunDisk(quantities.size(given.jobs.disk_per_run, what="disk"), keeping.quotas.disk_limit)
+    run_disk = RunDisk(per_run, keeping.quotas.disk_limit)
     engine_ground = engines.Ground(
         open_store=open_store,
         dial=_dialling(ground.door),

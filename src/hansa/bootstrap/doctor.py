@@ -115,7 +115,11 @@ async def _isolation(_: Settings) -> Check:
 
 
 async def _disk_limits(given: Settings) -> Check:
-    size = quantities.show_size(quantities.size(given.jobs.disk_per_run, what="disk"))
+    most = local.Space(given.data.absolute(), given.jobs).most
+    has = local.per_run(given.jobs, most)
+    size = quantities.show_size(has)
+    if has < quantities.size(given.jobs.disk_per_run, what="disk"):
+        size = f"{size} (half of this small disk, not {given.jobs.disk_per_run})"
     if not (why := await asyncio.to_thread(local.no_images)):
         return Check("disk limits", True, f"hard: every run and volume is a file system of its own; {size} for a run")
     soft = (

@@ -14,6 +14,7 @@ from typing import Any
 from hansa import resources, services, storage
 from hansa.bootstrap.engines import Engines, Ground, Nodes
 from hansa.drivers import egress, kubernetes
+from hansa.kernel import quantities
 from hansa.kernel.clock import Clock
 from hansa.resources import Needs
 from hansa.settings import BadSetting, Settings
@@ -89,6 +90,9 @@ class OnKubernetes:
 
     def disk_most(self) -> int:
         return resources.NO_LIMIT
+
+    def disk_per_run(self) -> int:
+        return quantities.size(self._given.jobs.disk_per_run, what="disk")
 
     async def nodes(self, promised: Callable[[], Needs]) -> kubernetes.KubernetesNodes:
         given = self._given

@@ -40,6 +40,7 @@ class OnThisMachine:
         gid = given.sandbox.uid_base if os.geteuid() == 0 else None
         self._places = local.VolumeImages(storage.Folders(data / "volumes", local.remove, gid=gid), lambda: self._no_images)
         self._space = local.Space(data, given.jobs, self._places.taken)
+        self._per_run = local.per_run(given.jobs, self._space.most)
 
     async def prepare(self, data: Path) -> None:
         return
@@ -55,6 +56,9 @@ class OnThisMachine:
 
     def disk_most(self) -> int:
         return self._space.most
+
+    def disk_per_run(self) -> int:
+        return self._per_run
 
     async def load(self, people: storage.People, quotas: resources.Quotas) -> None:
         return
@@ -106,9 +110,11 @@ class OnThisMachine:
             self._no_images = "jobs have no user ids of their own"
         if why := self._no_images:
             _log.warning("disk limits are soft: a run that writes too much is ended some moments later", reason=why)
-        size = quantities.size(self._given.jobs.disk_per_run, what="disk")
+        if (usual := quantities.size(self._given.jobs.disk_per_run, what="disk")) > self._per_run:
+            has, instead = quantities.show_size(self._per_run), quantities.show_size(usual)
+            _log.warning("the disk is small: each run has less of it than usual", disk=has, usual=instead)
         disks = await asyncio.to_thread(
-            local.Disks.open, self._data / "work", hard=not why, size=size, placed=placed, why_soft=why
+            local.Disks.open, self._data / "work", hard=not why, size=self._per_run, placed=placed, why_soft=why
         )
         self._parts.callback(disks.close)
         return disks

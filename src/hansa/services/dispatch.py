@@ -94,6 +94,8 @@ class Dispatcher:
         return self._admission.shares.never(needs)
 
     def _needs(self, waiting: Waiting) -> Needs:
+        if waiting.ended:
+            return Needs(0, 0, 0, waiting.owner)  # whatever fits here by now: its script does not run again
         return Needs(waiting.cpu, waiting.memory, self._disk_of(waiting.service), waiting.owner)
 
     def _never(self, waiting: Waiting) -> str:
@@ -161,12 +163,12 @@ class Dispatcher:
         """After a start: what ran when we died waits again, in its old place."""
         for name in await self._jobs.requeue_running(self._most_attempts, self._clock.now()):
             await self._host.discard(name)
-        await self._read_waiting()
+        await self._read_waiting(await self._host.ended())
 
-    async def _read_waiting(self) -> None:
+    async def _read_waiting(self, ended: frozenset[str] = frozenset()) -> None:
         for waiting in await self._jobs.waiting():
             if waiting.name not in self._running:
-                self.offer(waiting)
+                self.offer(replace(waiting, ended=waiting.name in ended))
 
     def offer(self, waiting: Waiting) -> None:
         """A job that was just accepted."""

@@ -69,6 +69,7 @@ class Waiting:
     owner: str
     cpu: int
     memory: int
+    ended: bool = False  # its script has; what it left is still to be delivered
 
 
 class Jobs(Protocol):
@@ -205,6 +206,10 @@ class JobHost(Protocol):
         """Until its end. Harmless to call again for the same name: a script that finished is not run twice.
         Files are moved with the keys that the order has `up_to_date`. Cancelling it ends the whole process tree.
         Raises `NoRoom` for one that is movable, has not begun and cannot be placed; nothing of it is left then."""
+        ...
+
+    async def ended(self) -> frozenset[str]:
+        """Jobs whose script ended in an earlier life of ours, as far as is known: `run` only delivers what is left."""
         ...
 
     async def discard(self, name: str) -> None:

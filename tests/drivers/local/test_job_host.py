@@ -285,6 +285,7 @@ class TestManagerKilled:
                 manager.kill()
             await manager.wait()
         left = (engine.workdir(job.name).output / "id").read_bytes()
+        assert await host.ended() == {job.name}
         outcome = await host.run(job)
         assert outcome.succeeded
         assert await store.get(bucket, "out/id") == left

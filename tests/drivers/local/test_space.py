@@ -3,8 +3,10 @@
 import os
 from pathlib import Path
 
-from hansa.drivers.local.space import Space
-from hansa.settings import JobSettings
+import pytest
+
+from hansa.drivers.local.space import Space, per_run
+from hansa.settings import BadSetting, JobSettings
 
 GIB = 2**30
 
@@ -30,3 +32,17 @@ def test_what_a_volume_took_is_not_counted_twice(tmp_path: Path) -> None:
     """Its whole size is promised already."""
     space = Space(tmp_path, JobSettings(), lambda: 64 * 2**20)
     assert abs(space.room(None) - (free(tmp_path) - GIB) - 64 * 2**20) < 32 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("most", "given"),
+    [(100 * GIB, GIB), (2 * GIB, GIB), (GIB, GIB // 2), (0, 16 * 2**20)],  # on the last one runs wait, with a reason
+)
+def test_the_default_of_a_run_fits_on_a_small_disk(most: int, given: int) -> None:
+    assert per_run(JobSettings(), most) == given
+
+
+def test_what_the_operator_gives_a_run_is_given_or_refused() -> None:
+    assert per_run(JobSettings(disk_per_run="2Gi"), 2 * GIB) == 2 * GIB
+    with pytest.raises(BadSetting, match=r"jobs\.disk_per_run: 2Gi for each run, and the disk has 1Gi"):
+        per_run(JobSettings(disk_per_run="2Gi"), GIB)

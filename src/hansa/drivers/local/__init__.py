@@ -14,7 +14,7 @@ from hansa.drivers.local.podman import PodmanRuntime
 from hansa.drivers.local.removal import remove
 from hansa.drivers.local.runtime import HostRuntime, Runtime
 from hansa.drivers.local.sandbox import Level, probe
-from hansa.drivers.local.space import Space
+from hansa.drivers.local.space import Space, per_run
 from hansa.drivers.local.staging import OwnStore
 from hansa.drivers.local.sync_host import LocalSyncHost
 from hansa.drivers.local.volume_images import VolumeImages
@@ -36,6 +36,7 @@ __all__ = [
     "Space",
     "VolumeImages",
     "no_images",
+    "per_run",
     "probe",
     "remove",
 ]

@@ -66,6 +66,11 @@ class Engine:
         folders = await asyncio.to_thread(lambda: list(self.work.iterdir()) if self.work.is_dir() else [])
         return [folder.name for folder in folders if not folder.name.startswith(".")]
 
+    def ended(self) -> list[str]:
+        """Jobs whose script has ended. It looks into every folder: not for the loop."""
+        found = [state.parent.name for state in self.work.glob("[!.]*/state.json")]
+        return [name for name in found if self.workdir(name).state is not None]
+
     def places(self, workdir: Workdir) -> Places:
         return Places(
             job=self.runtime.inside(workdir.job, environment.JOB),

@@ -51,6 +51,9 @@ class LocalJobHost:
             if not turn.comers:
                 del self._turns[order.name]
 
+    async def ended(self) -> frozenset[str]:
+        return frozenset(await asyncio.to_thread(self._engine.ended))
+
     async def discard(self, name: str) -> None:
         names.job(name)
         await asyncio.to_thread(self._engine.workdir(name).remove)

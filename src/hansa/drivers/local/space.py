@@ -11,9 +11,24 @@ from pathlib import Path
 
 from hansa.drivers.local.disks import Disks
 from hansa.kernel import quantities
-from hansa.settings import JobSettings
+from hansa.settings import SMALLEST_DISK, BadSetting, JobSettings
 
 _SOON = 1.0  # seconds
+
+
+def per_run(jobs: JobSettings, most: int) -> int:
+    """Bytes that each run has, on a disk with `most` for all of them: what the operator said, or the default, but half
+    of that disk at most. Raises `BadSetting` if the operator said more than there is."""
+    asked = quantities.size(jobs.disk_per_run, what="disk")
+    if "disk_per_run" not in jobs.model_fields_set:
+        return max(SMALLEST_DISK, min(asked, most // 2))
+    if asked > most:
+        show = quantities.show_size
+        raise BadSetting(
+            f"setting jobs.disk_per_run: {show(asked)} for each run, and the disk has {show(most)} for all of them",
+            hint="choose less, or have data on a larger disk; jobs.disk and jobs.disk_reserve count as well",
+        )
+    return asked
 
 
 class Space:
