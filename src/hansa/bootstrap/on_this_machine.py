@@ -38,7 +38,9 @@ class OnThisMachine:
         self._no_images = local.no_images()
         self._disks: local.Disks | None = None
         gid = given.sandbox.uid_base if os.geteuid() == 0 else None
-        self._places = local.VolumeImages(storage.Folders(data / "volumes", local.remove, gid=gid), lambda: self._no_images)
+        self._places = local.VolumeImages(
+            storage.Folders(data / "volumes", local.remove, gid=gid), lambda: self._no_images
+        )
         self._space = local.Space(data, given.jobs, self._places.taken)
         self._per_run = local.per_run(given.jobs, self._space.most)
 

@@ -1,12 +1,14 @@
 """Who moves the files of a run, and what could they do if they were taken over?"""
 
 import asyncio
+import contextlib
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -20,10 +22,13 @@ from hansa.drivers.local.launch import Ceiling
 from hansa.drivers.local.runtime import HostRuntime
 from hansa.drivers.local.staging import NotMoved, OwnStore, Staging
 from hansa.drivers.runs.stager.plan import Plan, Store
+from hansa.drivers.runs.stager.s3 import S3
+from hansa.drivers.s3 import OpenStore
 from hansa.kernel.errors import Forbidden
 from hansa.services import StorageIO, reach_of
 from hansa.storage import NOTHING, ObjectStore, Reach
 from real import parts
+from real.gate import Gate, gate
 
 pytest_plugins = ("real.object_store",)
 
@@ -223,6 +228,73 @@ async def test_keys_of_a_run_reach_no_more_than_its_plan(
     whole = reach_of(job, "anybody", lambda user, bucket: True)
     assert [reach for _, reach in lent] == [replace(whole, write=frozenset()), replace(whole, read=frozenset())]
     assert sorted(ended) == sorted(name for name, _ in lent)
+
+
+class TestCutShort:
+    """The manager, the launcher or the stager dies in the middle of an upload in parts."""
+
+    @pytest.fixture
+    def cut(self, engine: Engine, home: Path, store: ObjectStore) -> Iterator[tuple[LocalJobHost, Gate]]:
+        """A host whose files come through a gate."""
+        there = urlsplit(store.address.endpoint)
+        assert there.hostname is not None
+        assert there.port is not None
+        with gate((there.hostname, there.port)) as between:
+
+            async def dial(host: str, port: int, own: bool) -> socket.socket:
+                return await engine.dial("127.0.0.1", between.port, own)
+
+            yield LocalJobHost(replace(engine, dial=dial), LogBook(home / "logs", limit=64 * 1024)), between
+
+    async def test_nothing_unfinished_stays_in_the_store(
+        self, cut: tuple[LocalJobHost, Gate], object_store: OpenStore, store: ObjectStore, bucket: str
+    ) -> None:
+        host, between = cut
+        output = (StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),)
+        job = order('head -c 40m /dev/zero > "$TMP_OUTPUT_DIR/large"', output=output, disk=64 * 2**20)
+        for _ in range(2):
+            held = between.hold(f"PUT /{bucket}/out/large?partNumber=2")
+            running = asyncio.create_task(host.run(job))
+            try:
+                await asyncio.to_thread(held.reached)
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+                held.release(lost=True)
+            assert unfinished_uploads(object_store, bucket) == 1
+        assert (await host.run(job)).succeeded
+        assert unfinished_uploads(object_store, bucket) == 0
+        assert (await store.head(bucket, "out/large")).size == 40 * 2**20
+
+    @pytest.mark.parametrize(
+        "note", ['{"store": 0, "bucket": "BUCKET", "key": "theirs", "begun": "BEGUN"}', "[" * 9999]
+    )
+    async def test_a_note_that_the_script_wrote_aborts_nothing_of_others(
+        self, host: LocalJobHost, object_store: OpenStore, store: ObjectStore, bucket: str, note: str
+    ) -> None:
+        begun = asked(object_store, "POST", bucket, "theirs").partition("<UploadId>")[2].partition("<")[0]
+        written = note.replace("BUCKET", bucket).replace("BEGUN", begun)
+        output = (StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),)
+        script = f"echo 1 > $TMP_OUTPUT_DIR/x; echo '{written}' > /job/.unfinished-upload"
+        assert (await host.run(order(script, output=output))).succeeded
+        assert await store.get(bucket, "out/x") == b"1\n"
+        assert unfinished_uploads(object_store, bucket) == 1
+
+
+def unfinished_uploads(opened: OpenStore, bucket: str) -> int:
+    return asked(opened, "GET", bucket, "").count("<UploadId>")
+
+
+def asked(opened: OpenStore, method: str, bucket: str, key: str) -> str:
+    """What the store answers its owner about uploads in parts."""
+    there, keys = opened.store.address, opened.keys
+    at = urlsplit(there.endpoint)
+    owners = S3(
+        Store("s3", there.endpoint, there.region, access_key=keys.access_key, secret_key=keys.secret_key),
+        lambda: socket.create_connection((at.hostname, at.port)),
+    )
+    with contextlib.closing(owners):
+        return owners._ask(method, bucket, key, {"uploads": ""}).body.decode()
 
 
 @needs_root

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from . import beneath
+from . import beneath, unfinished
 from .beneath import LeftFile
 from .errors import NotYet, Refused, TooLarge, Trouble
 from .plan import Plan
 from .s3 import S3
+from .unfinished import Unfinished
 from .webdav import WebDav
 
 T = TypeVar("T")
@@ -135,8 +136,36 @@ class Mover:
 
     def _upload(self, index: int, bucket: str, key: str, file: LeftFile) -> None:
         store = self._store(index)
-        self._patiently(f"upload {bucket}/{key}", lambda: store.upload(bucket, key, file.fd, file.size))
+
+        def note(begun: str) -> None:
+            unfinished.keep(self._job, Unfinished(index, bucket, key, begun))
+
+        def once() -> None:
+            self._abort_unfinished()
+            if isinstance(store, S3):
+                store.upload(bucket, key, file.fd, file.size, note)
+                unfinished.forget(self._job)
+            else:
+                store.upload(bucket, key, file.fd, file.size)
+
+        self._patiently(f"upload {bucket}/{key}", once)
         self._say("INFO", f"output {bucket}/{key} is stored ({file.size} bytes)")
+
+    def _abort_unfinished(self) -> None:
+        """Of an earlier try, which may have been cut short in any moment."""
+        left = unfinished.kept(self._job)
+        if left is None or not self._may_write(left):
+            return
+        with contextlib.suppress(Refused):  # it is gone by now
+            self._s3(left.store).abort(left.bucket, left.key, left.begun)
+        unfinished.forget(self._job)
+
+    def _may_write(self, left: Unfinished) -> bool:
+        mounts = () if self._plan.mount is None else (self._plan.mount,)
+        return any(
+            (one.store, one.bucket) == (left.store, left.bucket) and left.key.startswith(_joined(one.folder, ""))
+            for one in (*self._plan.outputs, *mounts)
+        )
 
     def _s3(self, index: int) -> S3:
         store = self._store(index)

@@ -1,5 +1,6 @@
 """How are objects read and written in an S3 store? The few calls that moving files takes, for any such store."""
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -22,6 +23,10 @@ _LATER = {"SlowDown", "RequestTimeout", "ServiceUnavailable", "InternalError", "
 
 Sign = Callable[[str, str, str, Mapping[str, str], str], Mapping[str, str]]
 """The headers for a request: its method, bucket, key, query, and the digest of its body."""
+
+
+Note = Callable[[str], None]
+"""Hears by which name the store knows an upload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,10 @@ class S3:
         if answer.status != 200:
             raise self._trouble(answer)
 
-    def upload(self, bucket: str, key: str, fd: int, size: int) -> None:
+    def upload(self, bucket: str, key: str, fd: int, size: int, note: Note = lambda begun: None) -> None:
+        """`note` hears of an upload in parts: until it is complete or aborted, the store keeps what came of it."""
         if size > 2 * self._part:
-            self._in_parts(bucket, key, fd, size)
+            self._in_parts(bucket, key, fd, size, note)
         else:
             self._ask("PUT", bucket, key, body=Body(fd, 0, size))
 
@@ -70,10 +76,14 @@ class S3:
             raise Refused("its list does not come to an end: a page of it leads no further")
         return Page(keys, following)
 
-    def _in_parts(self, bucket: str, key: str, fd: int, size: int) -> None:
+    def abort(self, bucket: str, key: str, begun: str) -> None:
+        self._ask("DELETE", bucket, key, {"uploadId": begun})
+
+    def _in_parts(self, bucket: str, key: str, fd: int, size: int, note: Note) -> None:
         part = max(self._part, -(-size // _MOST_PARTS))
         begun = _text(_parsed(self._ask("POST", bucket, key, {"uploads": ""}).body), "UploadId")
         try:
+            note(begun)
             tags = []
             for number, start in enumerate(range(0, size, part), 1):
                 query = {"partNumber": str(number), "uploadId": begun}
@@ -88,14 +98,9 @@ class S3:
             if b"<Error>" in ended.body:  # S3 begins to answer before it knows
                 raise self._trouble(ended)
         except BaseException:
-            self._abort(bucket, key, begun)
+            with contextlib.suppress(Refused, Trouble):  # whoever has the note tries again
+                self.abort(bucket, key, begun)
             raise
-
-    def _abort(self, bucket: str, key: str, begun: str) -> None:
-        try:
-            self._ask("DELETE", bucket, key, {"uploadId": begun})
-        except (Refused, Trouble):
-            return  # the store forgets unfinished ones by itself, or its owner does
 
     def _ask(
         self,
