@@ -6,7 +6,7 @@ the hosts only; each is small enough to be written in a day and has a contract s
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from hansa.resources import Invocation

@@ -13,6 +13,7 @@ from contracts.volume_places import MIB, Identity, VolumePlacesContract, volume
 from hansa.drivers.local import images
 from hansa.drivers.local.disks import trouble
 from hansa.drivers.local.launch import LaunchInvalid
+from hansa.drivers.local.removal import remove
 from hansa.drivers.local.volume_images import VolumeImages, image_of
 from hansa.storage import Folders
 
@@ -22,7 +23,7 @@ SMALL = 16 * MIB
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path / "volumes")
+    return Folders(tmp_path / "volumes", remove)
 
 
 @pytest.fixture
@@ -90,12 +91,13 @@ async def test_one_that_cannot_be_mounted_is_removed_with_its_contents(
 
 DYING = """
 import asyncio, pathlib, sys
+from hansa.drivers.local.removal import remove
 from hansa.drivers.local.volume_images import VolumeImages
 from hansa.storage import Folders, Volume
 
 root, namespace, size = sys.argv[1:]
 volume = Volume(namespace, "models", "alice", int(size), "", "retain", 0.0)
-asyncio.run(VolumeImages(Folders(pathlib.Path(root))).make(volume))
+asyncio.run(VolumeImages(Folders(pathlib.Path(root), remove)).make(volume))
 """
 
 

@@ -86,7 +86,7 @@ class Mute:
 
     def __init__(self, error: HansaError) -> None:
         self.time, self.asked = 1000.0, 0
-        receipt = Receipt("one", "lubeck", "https://lubeck", ("lubeck",), PERMIT, {}, 0.0)
+        receipt = Receipt("one", "gray", "lubeck", "https://lubeck", ("lubeck",), PERMIT, {}, 0.0)
         handed_on = Delegation("one", 1, "away", "riga", "gray-r", "https://riga", PERMIT, NOBODY, {}, 0.0)
 
         async def may_publish(*_: object) -> bool:

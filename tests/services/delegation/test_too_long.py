@@ -183,7 +183,7 @@ async def test_keys_of_a_replicas_own_job_end_too(origin: Origin) -> None:
 async def test_one_that_came_from_elsewhere_goes_back_there_for_only_its_origin_ends_the_keys(origin: Origin) -> None:
     one = Job("one", "gray", "alice", Status.PENDING, 1.0, 200, 1 << 20, b"body")
     keys = {"endpoint": "https://store", "access_key": "a", "secret_key": "b"}
-    came = Receipt("one", "lubeck", "https://lubeck", ("lubeck",), new_permit(), keys, 1.0)
+    came = Receipt("one", "gray", "lubeck", "https://lubeck", ("lubeck",), new_permit(), keys, 1.0)
     assert await origin.receipts.accept(came, one)
     origin.backlog.add("one", "alice", 4)
     await origin.give_away()
@@ -201,7 +201,7 @@ async def test_one_that_came_from_elsewhere_goes_back_there_for_only_its_origin_
 @pytest.mark.parametrize("store", [{}, {"endpoint": "https://store", "access_key": "", "reach": "{}"}])
 async def test_without_keys_it_stays(origin: Origin, store: dict[str, str]) -> None:
     one = Job("one", "gray", "alice", Status.PENDING, 1.0, 200, 1 << 20, b"body")
-    came = Receipt("one", "lubeck", "https://lubeck", ("lubeck",), new_permit(), store, 1.0)
+    came = Receipt("one", "gray", "lubeck", "https://lubeck", ("lubeck",), new_permit(), store, 1.0)
     assert await origin.receipts.accept(came, one)
     await origin.give_away()
     await origin.look(after=900)
