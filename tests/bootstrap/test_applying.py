@@ -8,7 +8,7 @@ import pytest
 
 from hansa import bootstrap
 from hansa.bootstrap import App
-from hansa.bootstrap.applying import ADOPTED, Applying
+from hansa.bootstrap.applying import ADOPTED, Applying, merged
 from hansa.federation import live
 from hansa.kernel.errors import HansaError
 from hansa.services import Waiting
@@ -85,6 +85,17 @@ async def test_settings_come_and_go(app: App) -> None:
     assert in_force(app) == before
     await app.allow_images(["alpine"])
     assert app.allowed_images == ("alpine",)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("name", sorted(live.ONLY_FORBIDDEN))
+def test_a_hub_may_forbid_who_is_shown_credentials_and_not_allow_it(name: str, own: bool, told: bool) -> None:
+    key = name.removeprefix("federation.")
+    given = Settings.model_validate({"federation": {key: own}})
+    fresh, named = merged(given, {"federation": {key: told}})
+    assert getattr(fresh.federation, key) is (own and told)
+    assert named == {name}
 
 
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (

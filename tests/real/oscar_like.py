@@ -19,10 +19,13 @@ class OscarLike:
     services: dict[str, dict[str, Any]] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)  # "PUT gray", in order
     reads: int = 0
+    status: dict[str, Any] | None = None  # what it says of its nodes, if anything
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         if path == "/health":
             return 200, b"Ok"
+        if path == "/system/status" and self.status is not None:
+            return 200, json.dumps(self.status).encode()
         if not path.startswith(_SERVICES):
             return 404, b"404 page not found"
         name = path.removeprefix(_SERVICES).strip("/")

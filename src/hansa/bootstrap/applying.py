@@ -105,7 +105,7 @@ class Applying:
 
     def apply(self, tree: Mapping[str, Any]) -> None:
         """Raises a `HansaError` that says which setting was refused and why; then nothing is changed."""
-        fresh, named = _merged(self._own, tree)
+        fresh, named = merged(self._own, tree)
         if (fresh, named) == (self._app.settings, self._named):
             return
         self._check(fresh, named)
@@ -150,8 +150,9 @@ class Applying:
                     raise SettingRefused(f"{name}: job {waiting.name} waits here and needs more than that")
 
 
-def _merged(own: Settings, tree: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
-    """The manager's own settings with the tree's on top, and the names of these."""
+def merged(own: Settings, tree: Mapping[str, Any]) -> tuple[Settings, frozenset[str]]:
+    """The manager's own settings with the tree's on top, and the names of these. What `ONLY_FORBIDDEN` names is allowed
+    if both allow it."""
     told = live.validated(tree)
     whole = settings.read_json(msgspec.json.encode(told))
     names = frozenset(name for name, _ in live.leaves(told))
@@ -159,5 +160,8 @@ def _merged(own: Settings, tree: Mapping[str, Any]) -> tuple[Settings, frozenset
     for name in sorted(names):
         group, _, key = name.partition(".")
         former = groups.get(group, getattr(own, group))
-        groups[group] = former.model_copy(update={key: getattr(getattr(whole, group), key)})
+        value = getattr(getattr(whole, group), key)
+        if name in live.ONLY_FORBIDDEN:
+            value = value and getattr(former, key)
+        groups[group] = former.model_copy(update={key: value})
     return own.model_copy(update=groups), names

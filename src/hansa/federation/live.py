@@ -50,6 +50,10 @@ NAMES: frozenset[str] = frozenset(
         "quotas.volumes",
     }
 )
+# Who is shown credentials of people: where the operator says no, nobody else's yes counts.
+ONLY_FORBIDDEN: frozenset[str] = frozenset(
+    {"federation.oscar_members", "federation.oscar_refresh_tokens", "federation.restore_replicas"}
+)
 _GROUPS = frozenset(name.partition(".")[0] for name in NAMES)
 
 

@@ -47,7 +47,7 @@ class Address:
     cluster_id: str
     endpoint: str
     verify: bool = True
-    kind: str = ""  # "hansa" or "oscar" if the settings or the hub say so; its own word does not count then
+    kind: str = ""  # "hansa" if the settings or the hub say so, "oscar" by the settings alone; its own word counts less
     shares_store: bool = False  # by the settings alone
 
 

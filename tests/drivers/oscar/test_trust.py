@@ -108,6 +108,20 @@ def test_the_hub_names_clusters_too_and_the_settings_win() -> None:
         trust.address("odd")
 
 
+def test_the_hub_may_call_a_cluster_a_hansa_and_only_the_settings_an_oscar() -> None:
+    """An OSCAR is shown tokens of people, so somebody else's word for it could lead them astray."""
+    own = KnownCluster(endpoint="https://riga.example.org", kind="oscar")
+    trust = Trust(FederationSettings(clusters={"riga": own}))
+    trust.learn(
+        [
+            peers.Address("visby", "https://visby.example.org", kind="oscar"),
+            peers.Address("tallinn", "https://tallinn.example.org", kind="hansa"),
+            peers.Address("riga", "https://riga.example.org", kind="hansa"),
+        ]
+    )
+    assert [trust.address(one).kind for one in ("visby", "tallinn", "riga")] == ["", "hansa", "oscar"]
+
+
 def test_a_cluster_that_left_is_a_stranger_again() -> None:
     trust = Trust(FederationSettings())
     trust.learn([peers.Address("visby", "https://visby.example.org")])

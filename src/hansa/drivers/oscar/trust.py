@@ -2,7 +2,8 @@
 
 `OscarPeers.find` asks here; nothing else makes an `Address`. Where both name a cluster the settings win; one that left
 the federation is a stranger again. The hub's word is not enough for everything: only the manager's own settings let it
-send credentials by plain http over a network, or to somebody whose certificate is not checked.
+send credentials by plain http over a network, or to somebody whose certificate is not checked. The hub may say that a
+cluster is a Hansa, for then it gets less; that it is an OSCAR, which is shown tokens of people, only the settings say.
 """
 
 from collections.abc import Iterable
@@ -47,7 +48,8 @@ class Trust:
                 self._odd[one.cluster_id] = why
             else:
                 endpoint = endpoints.normal(one.endpoint)
-                self._told[one.cluster_id] = peers.Address(one.cluster_id, endpoint, kind=one.kind)
+                kind = one.kind if one.kind == "hansa" else ""
+                self._told[one.cluster_id] = peers.Address(one.cluster_id, endpoint, kind=kind)
         return dict(self._odd)
 
     def _find(self, cluster_id: str) -> peers.Address | None:
