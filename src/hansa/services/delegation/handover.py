@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -16,6 +17,7 @@ from hansa.resources import Needs
 from hansa.services import replicas
 from hansa.services.delegation import lending, policies
 from hansa.services.delegation.ledger import NOBODY, OVERDUE, SERVICE, Delegation, Phase, new_permit
+from hansa.services.delegation.places import Crowded, Places
 from hansa.services.delegation.policies import Candidate, Ranking
 from hansa.services.delegation.probing import WaitFor
 from hansa.services.job import Job, Outcome, Status
@@ -34,7 +36,6 @@ from hansa.services.service import Member, Service
 
 _log = structlog.get_logger("hansa.delegation")
 _TICK = 1.0
-_MOST_OFFERS = 32
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0)
 PERMITS = "delegation-permits"
 _UNKNOWN = "unknown"
@@ -60,6 +61,7 @@ class Delegator:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _tried: dict[str, _Tried] = field(default_factory=dict)
     _in_flight: dict[str, list[tuple[float, Needs]]] = field(default_factory=dict)
+    _places: Places = field(default_factory=Places)
 
     def wake(self) -> None:
         """Something could not start here just now."""
@@ -83,7 +85,6 @@ class Delegator:
 
     async def work(self) -> None:
         """Until cancelled."""
-        limit = asyncio.Semaphore(_MOST_OFFERS)
         async with asyncio.TaskGroup() as tasks:
             while True:
                 try:
@@ -94,7 +95,7 @@ class Delegator:
                 self._wake.clear()
                 for waiting in self._due():
                     self._tried[waiting.name] = _Tried(self.room.clock.now(), running=True)
-                    tasks.create_task(self._offer_safely(waiting, limit), name=f"offer {waiting.name}")
+                    tasks.create_task(self._offer_safely(waiting), name=f"offer {waiting.name}")
 
     def _due(self) -> list[Waiting]:
         """Jobs that wait here, may go elsewhere, and were not offered within their threshold."""
@@ -117,10 +118,9 @@ class Delegator:
         own = service.federation.rescheduler_threshold if service.federation else 0
         return float(own or self.threshold)
 
-    async def _offer_safely(self, waiting: Waiting, limit: asyncio.Semaphore) -> None:
+    async def _offer_safely(self, waiting: Waiting) -> None:
         try:
-            async with limit:
-                await self.offer(waiting)
+            await self._offer_in_turn(waiting)
         except HansaError as error:
             _log.warning("not delegated", job=waiting.name, error=error.message)
         except Exception:
@@ -130,8 +130,20 @@ class Delegator:
             if self.room.duty.draining or waiting.name in self.room.dispatcher.turned_away:
                 self.room.dispatcher.wake()  # it may start here now, if nobody took it
 
-    async def offer(self, waiting: Waiting) -> bool:
-        """True if a member has the job now."""
+    async def _offer_in_turn(self, waiting: Waiting) -> None:
+        """Whoever waits for a busy member takes no place from jobs that go elsewhere."""
+        busy = ""
+        while True:
+            try:
+                async with self._places.kept(busy):
+                    await self.offer(waiting, busy)
+                return
+            except Crowded as error:
+                busy = error.where
+
+    async def offer(self, waiting: Waiting, kept: str = "") -> bool:
+        """True if a member has the job now. Raises `Crowded` if it is the turn of one that has offers enough, other
+        than the one at which a place is `kept`."""
         room = self.room
         record = room.records.get(waiting.service)
         job = await room.jobs.get(waiting.name)
@@ -146,7 +158,7 @@ class Delegator:
         with room.dispatcher.held_back(job.name) as ours:
             if not ours:
                 return False  # it has just started here
-            return await self._offer_in_order(record, job, ranking, before)
+            return await self._offer_in_order(record, job, ranking, before, kept)
 
     async def decide(self, record: Record, job: Job, overdue: Collection[str] = ()) -> Ranking:
         """Every member ranked or refused, from what is known now: those that are `overdue` had the job for too long.
@@ -219,8 +231,10 @@ class Delegator:
         self._in_flight[key] = recent
         return Needs(sum(needs.cpu for _, needs in recent), sum(needs.memory for _, needs in recent))
 
-    async def _offer_in_order(self, record: Record, job: Job, ranking: Ranking, before: Delegation | None) -> bool:
-        room = self.room
+    async def _offer_in_order(
+        self, record: Record, job: Job, ranking: Ranking, before: Delegation | None, kept: str
+    ) -> bool:
+        room, places = self.room, self._places
         epoch = before.epoch if before else 0
         said: dict[str, Any] = {
             SERVICE: record.service.name,
@@ -231,26 +245,32 @@ class Delegator:
         }
         if before is not None and before.overdue:
             said[OVERDUE] = list(before.overdue)
-        claimed, refused = False, list[int]()
+        claimed, refused, crowded = False, list[int](), ""
         for member in ranking.order:
             if member.type.lower() == "endpoint":
-                if await self._to_endpoint(job, member, said):
-                    return True
+                if crowded := places.crowded(urlsplit(member.url).netloc, kept):
+                    break
+                async with places.taken(urlsplit(member.url).netloc, kept):
+                    if await self._to_endpoint(job, member, said):
+                        return True
                 continue
             try:
                 peer = replicas.peer_of(room, record.service, member.cluster_id)
             except UntrustedCluster as error:
                 said["refused"][member.key] = error.message
                 continue
+            if crowded := places.crowded(peer.address.endpoint, kept):
+                break
             epoch += 1
             said["chosen"] = member.key
-            said["fenced"] = PERMITS in await _abilities(peer)
-            fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now())
-            if not await room.delegations.claim(fresh):
-                return claimed
-            claimed = True
-            await self._end_keys(job, refused)
-            verdict = await self._hand_over(record, job, member, peer, fresh)
+            async with places.taken(peer.address.endpoint, kept):
+                said["fenced"] = PERMITS in await _abilities(peer)
+                fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now())
+                if not await room.delegations.claim(fresh):
+                    return claimed
+                claimed = True
+                await self._end_keys(job, refused)
+                verdict = await self._hand_over(record, job, member, peer, fresh)
             if verdict == _UNKNOWN:
                 return True  # the follower finds out
             if verdict == "":
@@ -266,6 +286,8 @@ class Delegator:
         if claimed and not await room.delegations.take_back(job.name, epoch, said):
             return True  # one whose answer got lost has it after all, and is publishing
         await self._end_keys(job, refused)
+        if crowded:
+            raise Crowded(crowded)
         reasons = "; ".join(f"{key}: {why}" for key, why in said["refused"].items())
         await room.jobs.explain(job.name, f"waits for room here; no member took it ({reasons})")
         return False
