@@ -68,6 +68,7 @@ def federating(
         limits=oscar.Limits(
             call_timeout=given.federation.call_timeout,
             definition_answer=given.http.body_limit + _ADDED_TO_A_DEFINITION,
+            log_answer=given.jobs.log_limit,
         ),
         clock=clock,
         outward=outward,

@@ -71,3 +71,17 @@ async def test_only_what_is_large_is_read_in_a_thread(size: int, apart: bool) ->
     asked = Question("cluster visby", "GET", "http://127.0.0.1/", True, 1.0, 10**6)
     where = await Answer(asked, 200, "", b" " * size).reading(lambda _: threading.current_thread())
     assert (where is not threading.current_thread()) is apart
+
+
+@pytest.mark.parametrize("permit", [True, False])
+async def test_a_log_that_is_longer_than_we_keep_is_cut(
+    permit: bool, rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    peer = open_peer(rogue.url, limits=Limits(log_answer=100_000))
+    rogue.flood("/v1/delegations/job-1/log", 64 * 2**20)
+    rogue.flood("/system/logs/gray/job-1", 64 * 2**20)
+    if permit:
+        found = await peer.away_log("job-1", "p", timestamps=True)
+    else:
+        found = await peer.listed_log("gray", "job-1", bearer)
+    assert found == "x" * 100_000

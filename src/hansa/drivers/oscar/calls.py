@@ -46,7 +46,8 @@ class Question:
     url: str
     verify: bool
     timeout: float
-    most: int  # bytes of a good answer
+    most: int  # bytes of a good answer; a longer one is refused
+    cut: bool = False  # or cut, and the rest is not read
     parts: int = 100_000  # of a JSON answer, see `bounded_json`
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     content: bytes | None = field(default=None, repr=False)
@@ -198,7 +199,7 @@ class Line:
             if good and answer.headers.get("content-encoding", "identity") != "identity":
                 raise Answer(question, status, kind, b"").nonsense("in an encoding we did not ask for")
             most = question.most if good else self._limits.error_answer
-            body = await _read(answer, most)
+            body = await _read(answer, most, cut=good and question.cut)
             if good and body is None:
                 raise Answer(question, status, kind, b"").nonsense(f"more than {most} bytes")
             return Answer(question, status, kind, body or b"", body is not None)
@@ -237,12 +238,12 @@ class _Sent:
             self.true = True
 
 
-async def _read(answer: httpx.Response, most: int) -> bytes | None:
+async def _read(answer: httpx.Response, most: int, *, cut: bool) -> bytes | None:
     body = bytearray()
     async for chunk in answer.aiter_raw():
         body += chunk
         if len(body) > most:
-            return None
+            return bytes(body[:most]) if cut else None
     return bytes(body)
 
 

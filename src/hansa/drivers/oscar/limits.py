@@ -21,8 +21,8 @@ class Limits:
     """Bytes of a service definition; scripts may be long. What a manager takes, and what its answer adds."""
     page_answer: int = 8 * 2**20
     """Bytes of one page of jobs."""
-    log_answer: int = 32 * 2**20
-    """Bytes of one job's log with its timestamps."""
+    log_answer: int = 10 * 2**20
+    """Bytes of one job's log that are read, with its timestamps: as much as a manager keeps of one."""
     run_answer: int = 64 * 2**20
     """Bytes a synchronous run may answer."""
     error_answer: int = 64 * 1024

@@ -151,7 +151,10 @@ class OscarPeer:
 
     async def listed_log(self, service: str, job: str, credentials: peers.Credentials) -> str:
         answer = await self._ask(
-            *("GET", "system", "logs", service, job), credentials=credentials, most=self._limits.page_answer
+            *("GET", "system", "logs", service, job),
+            credentials=credentials,
+            most=self._limits.log_answer,
+            cut=True,
         )
         return _good(answer, 200).body.decode(errors="replace")
 
@@ -200,6 +203,7 @@ class OscarPeer:
             credentials=_permit(permit),
             params={"timestamps": "true"} if timestamps else None,
             most=self._limits.log_answer,
+            cut=True,
         )
         return _good(answer, 200).body.decode("utf-8", "replace")
 
@@ -291,6 +295,7 @@ class OscarPeer:
         params: Mapping[str, str] | None = None,
         timeout: float | None = None,
         most: int | None = None,
+        cut: bool = False,
         parts: int | None = None,
         secrets: Iterable[str] = (),
     ) -> Answer:
@@ -303,6 +308,7 @@ class OscarPeer:
                 verify=self.address.verify,
                 timeout=timeout or self._limits.call_timeout,
                 most=most or self._limits.small_answer,
+                cut=cut,
                 parts=parts or self._limits.parts,
                 headers={**shown, **(headers or {})},
                 content=content,

@@ -17,7 +17,7 @@ import structlog
 from hansa.kernel import clock
 from hansa.kernel.errors import HansaError
 from hansa.services import replicas
-from hansa.services.delegation import allowance, lending
+from hansa.services.delegation import allowance, claims, lending
 from hansa.services.delegation.lanes import Lanes
 from hansa.services.delegation.ledger import NOBODY, OVERDUE, Delegation
 from hansa.services.job import Outcome, Status
@@ -38,6 +38,8 @@ class Follower:
     lost_after: float
     _since: dict[str, float] = field(default_factory=dict)
     _parting: dict[str, float] = field(default_factory=dict)  # since when its member has left
+    _over: dict[str, float] = field(default_factory=dict)  # since when its member says that it ended
+    _has_log: set[str] = field(default_factory=set)  # of those: the log is here, or will never come
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
@@ -68,6 +70,8 @@ class Follower:
         for job in self._since.keys() - {delegation.job for delegation in active}:
             del self._since[job]
             self._parting.pop(job, None)
+            self._over.pop(job, None)
+            self._has_log.discard(job)
             self.room.complaints.passed(_about(job))
         youngest = float("inf")
         due: list[Delegation] = []
@@ -96,7 +100,7 @@ class Follower:
 
     async def follow(self, delegation: Delegation) -> None:
         room = self.room
-        if self._left(delegation) and await self._parted(delegation):
+        if await self._told_enough(delegation) or (self._left(delegation) and await self._parted(delegation)):
             return
         try:
             peer = room.peers.find(delegation.cluster_id, delegation.endpoint)
@@ -127,7 +131,7 @@ class Follower:
             await self._ended(delegation, peer, found)
             return
         since = now if found.started is None and found.status == "Running" else found.started
-        since = min(since, now) if since is not None else None
+        since = claims.moment(since, delegation.given, now) if since is not None else None
         await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=since)
         if why := await self._overdue(delegation):
             await self._too_long(delegation, why)
@@ -197,23 +201,32 @@ class Follower:
             await self._tell(delegation, self.room.peers.find(delegation.cluster_id, delegation.endpoint))
 
     async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
-        room = self.room
-        has_log = delegation.adopted or await self._fetch_log(delegation, peer)
-        reason = found.reason or ""
+        room, now = self.room, self.room.clock.now()
+        job = await room.jobs.get(delegation.job)
+        if delegation.adopted or delegation.job in self._has_log or await self._fetch_log(delegation, peer):
+            self._has_log.add(delegation.job)
+        told = claims.ending(found, given=delegation.given, now=now, millicores=job.cpu if job else 0)
         where = f"ran at {delegation.cluster_id}"
         outcome = Outcome(
             found.status == "Succeeded",
             found.exit_code,
-            f"{where}: {reason}" if reason else where,
-            found.cpu_seconds,
+            f"{where}: {found.reason}" if found.reason else where,
+            told.cpu_seconds,
         )
-        now = room.clock.now()
-        await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=found.started or now)
-        await room.jobs.end(delegation.job, outcome, found.finished or now)
+        await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=told.started)
+        await room.jobs.end(delegation.job, outcome, told.finished)
+        self._over.setdefault(delegation.job, job.finished if job and job.ended and job.finished else now)
         # our record is closed only when the member has heard: whatever comes in between, it is asked and told again
         await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
-        if has_log and await self._tell(delegation, peer):
+        if delegation.job in self._has_log and await self._tell(delegation, peer):
             await room.delegations.finished(delegation.job, delegation.epoch, now)
+
+    async def _told_enough(self, delegation: Delegation) -> bool:
+        """Whether the job ended so long ago that its member is asked no more, whatever it would say."""
+        if self.room.clock.now() - self._over.get(delegation.job, float("inf")) < _TELL_FOR:
+            return False
+        await self._finished(delegation)
+        return True
 
     async def _finished(self, delegation: Delegation) -> None:
         room = self.room
