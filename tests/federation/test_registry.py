@@ -53,6 +53,20 @@ def test_who_watches_hears_of_changes_only() -> None:
     assert known.get("visby") is None
 
 
+def test_one_who_cannot_follow_keeps_nothing_from_the_others() -> None:
+    told: list[str] = []
+
+    def stumble(cluster: str) -> None:
+        raise ValueError(cluster)
+
+    known = registry()
+    known.watch(stumble)
+    known.watch(told.append)
+    known.learn(News(4, 101.0, clusters=[record("riga", version=4)]))
+    known.hear(Sighting("visby", 1, 101.0, 1, {"totals": (1, b"{}")}))
+    assert told == ["riga", "visby"]
+
+
 def note(number: int) -> tuple[int, Note]:
     return number, Note("visby", "job", str(number))
 

@@ -1,12 +1,12 @@
 """A cluster reports. Taken into memory at once and answered; written down with others a moment later."""
 
-from hansa.federation import desired
+from hansa.federation import desired, section_bodies
 from hansa.federation.errors import NotAMember, WasRemoved
 from hansa.federation.ports import Note, Sighting
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
 from hansa.federation.senders import CERTIFICATE
-from hansa.kernel.errors import TooLarge
+from hansa.kernel.errors import Invalid, TooLarge
 from hansa.messages.members import Heard, Heartbeat, Report
 
 _MOST_SECTIONS = 32
@@ -46,6 +46,8 @@ def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
         raise NotAMember(f"cluster {record.id} has joined again since; this is a report of a former life")
     if len(beat.sections) > _MOST_SECTIONS or sum(len(memoryview(one)) for one in beat.sections.values()) > _LARGEST:
         raise TooLarge("the heartbeat is too large", hint=f"{_MOST_SECTIONS} sections, {_LARGEST} bytes at most")
+    if not all(map(section_bodies.is_text, beat.sections.values())):
+        raise Invalid("a section of the heartbeat is not valid UTF-8", hint="send JSON, which is UTF-8")
     known.complete = known.complete or beat.whole
     # Also when another sender was heard in between: all of this one then takes the place of what that one said.
     misses_some = not beat.whole and (beat.answered != known.number or not known.complete)

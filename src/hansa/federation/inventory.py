@@ -11,7 +11,7 @@ from operator import attrgetter
 
 import msgspec
 
-from hansa.federation import figures
+from hansa.federation import figures, section_bodies
 from hansa.federation.figures import Figures, RunningSum
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.pinning import facts_of, wish_of
@@ -25,6 +25,7 @@ from hansa.messages.members import Node, Totals
 
 EVERYTHING = Selector()
 _NODES = msgspec.json.Decoder(list[Node])
+_ANYTHING, _UNSOUND = msgspec.json.Decoder(), object()
 _AT_ONCE = 250  # pieces made before others get their turn
 _RESOURCES = ("cpu", "memory", "disk", "gpu")
 
@@ -309,19 +310,11 @@ def _with_nodes(entry: _Entry) -> bytes:
 
 def _are_nodes(body: bytes) -> bool:
     """Looked at once for each new body: one cluster's nonsense must not spoil the answer about all."""
-    try:
-        _NODES.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+    return section_bodies.read(body, _NODES, None) is not None
 
 
 def _is_sound(body: bytes) -> bool:
-    try:
-        msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+    return section_bodies.read(body, _ANYTHING, _UNSOUND) is not _UNSOUND
 
 
 def _take(sums: dict[str, RunningSum], name: str, part: Figures) -> None:

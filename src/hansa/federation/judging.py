@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
+import structlog
 
-from hansa.federation import describing, detector, lifecycle, pinning
+from hansa.federation import describing, detector, lifecycle, pinning, section_bodies
 from hansa.federation.errors import BadFacts
 from hansa.federation.ports import ClusterRecord, Fence, Note
 from hansa.federation.registry import Known
@@ -20,6 +21,7 @@ _AT_ONCE = 250  # of thousands; heartbeats and reads get their turn in between
 _DESCRIBING = tuple(name for name in Facts.__struct_fields__ if name not in ("endpoint", "verify"))
 T = TypeVar("T")
 _WELL, _NOTHING_APPLIED = Health(), Applied()
+_log = structlog.get_logger("hansa.hub")
 
 
 def health_of(known: Known) -> Health:
@@ -53,9 +55,10 @@ def with_facts(known: Known) -> ClusterRecord:
     number, body = known.sections.get("facts", (0, b""))
     if number <= known.facts_read:
         return known.record
+    said = section_bodies.read(body, _FACTS, None)
     try:
-        told = describing.reported(_FACTS.decode(body))
-    except (msgspec.DecodeError, BadFacts):
+        told = known.record.told if said is None else describing.reported(said)
+    except BadFacts:
         told = known.record.told
     if told != known.record.told:
         return replace(known.record, told=told)
@@ -75,7 +78,11 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
         heard, said = known.seen is not None and known.seen >= in_time, _all_that_counts(known, now)
         if heard and known.settled == said:
             continue
-        new = judged(hub, known, now)
+        try:
+            new = judged(hub, known, now)
+        except Exception:  # whatever it says, the others are judged
+            _log.exception("a cluster could not be judged", cluster=known.id)
+            new = None
         if new is None:
             known.settled = said if heard else ()
         else:
@@ -113,9 +120,4 @@ def _all_that_counts(known: Known, now: float) -> tuple[object, ...]:
 
 def _section(known: Known, name: str, decoder: "msgspec.json.Decoder[T]", otherwise: T) -> T:
     found = known.sections.get(name)
-    if found is None:
-        return otherwise
-    try:
-        return decoder.decode(found[1])
-    except msgspec.DecodeError:
-        return otherwise  # of a version that says it differently
+    return otherwise if found is None else section_bodies.read(found[1], decoder, otherwise)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from hansa.federation import section_bodies
 from hansa.federation.lifecycle import MEMBER
 from hansa.federation.registry import Known, Registry
 from hansa.messages.members import Applied
@@ -46,7 +47,5 @@ def _is_behind(known: Known) -> bool:
     said = known.sections.get("applied")
     if said is None:
         return known.record.desired > 0
-    try:
-        return _APPLIED.decode(said[1]).generation < known.record.desired
-    except (msgspec.DecodeError, RecursionError):
-        return False  # of a version that says it differently
+    applied = section_bodies.read(said[1], _APPLIED, None)
+    return applied is not None and applied.generation < known.record.desired

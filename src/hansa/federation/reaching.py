@@ -2,6 +2,7 @@
 
 import msgspec
 
+from hansa.federation import section_bodies
 from hansa.messages.members import LinkSeen
 
 SECTION = "links"
@@ -11,10 +12,7 @@ _TARGET = msgspec.json.Decoder(str)
 
 
 def read(body: bytes) -> list[LinkSeen]:
-    try:
-        return _LINKS.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return []  # of a version that says it differently
+    return section_bodies.read(body, _LINKS, [])
 
 
 def without(body: bytes, target: str) -> bytes:
@@ -24,6 +22,6 @@ def without(body: bytes, target: str) -> bytes:
     try:
         said = _ANY.decode(body)
         kept = [one for one in said if "target" not in one or _TARGET.decode(one["target"]) != target]
-    except (msgspec.DecodeError, RecursionError):
+    except section_bodies.UNREADABLE:
         return body
     return body if len(kept) == len(said) else msgspec.json.encode(kept)

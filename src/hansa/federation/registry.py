@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import msgspec
+import structlog
 
-from hansa.federation import reaching
+from hansa.federation import reaching, section_bodies
 from hansa.federation.pinning import facts_of
 from hansa.federation.ports import ClusterRecord, News, Sighting
 from hansa.federation.senders import CERTIFICATE, Senders
@@ -18,6 +19,7 @@ from hansa.messages.members import Totals
 
 _TOTALS = msgspec.json.Decoder(Totals)
 _NOTHING = Totals()
+_log = structlog.get_logger("hansa.hub")
 
 
 @dataclass(slots=True)
@@ -184,13 +186,16 @@ class Registry:
             if former is None or former[1] != body:
                 changed = True
                 if name == "totals":
-                    known.totals = _totals(body)
+                    known.totals = section_bodies.read(body, _TOTALS, _NOTHING)
         return changed
 
     def _tell(self, clusters: set[str] | tuple[str, ...]) -> None:
         for tell in self._watchers:
             for cluster in clusters:
-                tell(cluster)
+                try:
+                    tell(cluster)
+                except Exception:  # what one of them makes of one cluster keeps nothing from the others
+                    _log.exception("a change was not followed", cluster=cluster)
 
 
 def _together(former: Sighting | None, later: Sighting, received: int) -> Sighting:
@@ -211,10 +216,3 @@ def _together(former: Sighting | None, later: Sighting, received: int) -> Sighti
 
 def _serial(body: bytes) -> str:
     return body.decode("ascii", "replace").strip('"')
-
-
-def _totals(body: bytes) -> Totals:
-    try:
-        return _TOTALS.decode(body)
-    except msgspec.DecodeError:
-        return _NOTHING  # of a version that tells it differently

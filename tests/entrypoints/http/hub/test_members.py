@@ -68,6 +68,7 @@ async def test_a_heartbeat_that_comes_in_pieces(door: HubDoor, line: Line) -> No
         (b"not json", 400, "request.body-invalid"),
         (b'{"incarnation":1}', 400, "request.body-invalid"),
         (b'{"incarnation":2,"number":1}', 403, "federation.not-a-member"),
+        (b'{"incarnation":1,"number":1,"sections":{"health":{"missing":["\xff"]}}}', 400, "request.invalid"),
     ],
 )
 async def test_a_heartbeat_that_is_not_taken(line: Line, content: bytes, status: int, code: str) -> None:
