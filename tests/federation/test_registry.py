@@ -30,6 +30,11 @@ def test_totals_are_read_and_unreadable_ones_do_no_harm() -> None:
     assert found.totals.cpu == 4000
     known.hear(Sighting("visby", 1, 102.0, 2, {"totals": (2, b'{"cpu":"many"}')}))
     assert found.totals.cpu == 0
+    known.hear(Sighting("visby", 1, 103.0, 3, {"totals": (3, b'{"cpu":4611686018427387904}')}))
+    assert found.totals.cpu == 2**62
+    for number, odd in enumerate((b"4611686018427387905", b"18446744073709551616", b"-1"), 4):
+        known.hear(Sighting("visby", 1, 100.0 + number, number, {"totals": (number, b'{"cpu":%b}' % odd)}))
+        assert found.totals.cpu == 0
 
 
 def test_a_new_life_forgets_the_former() -> None:

@@ -7,9 +7,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansa.federation import samples
+from hansa.federation import figures, samples
 from hansa.federation.figures import FIELDS, Figures
 from hansa.federation.samples import LEVELS, Row, merged, pack, rolled_up, shard_of, unpack, unpack_one
+from hansa.messages.members import Totals
 
 rows = st.tuples(*[st.integers(0, 2**60)] * len(FIELDS))
 parts = st.lists(
@@ -23,6 +24,13 @@ def test_what_is_packed_comes_back(told: dict[str, Figures]) -> None:
     assert unpack(body) == told
     assert all(unpack_one(body, name) == one for name, one in told.items())
     assert unpack_one(body, "somebody else's name") is None
+
+
+def test_sums_of_many_large_clusters_can_be_packed_and_told() -> None:
+    whole = figures.total([(2**62,) * len(FIELDS)] * 10)
+    assert unpack(pack({"": whole})) == {"": (2**62,) * len(FIELDS)}
+    told = msgspec.json.encode(figures.totals(whole))
+    assert msgspec.json.decode(told, type=Totals).cpu == 2**62
 
 
 def test_a_version_that_knows_other_figures_is_understood() -> None:

@@ -5,7 +5,7 @@ from operator import add, sub
 
 import msgspec
 
-from hansa.messages.members import Totals
+from hansa.messages.members import LARGEST, Totals
 
 Figures = tuple[int, ...]
 FIELDS: tuple[str, ...] = Totals.__struct_fields__
@@ -17,7 +17,12 @@ def figures(totals: Totals) -> Figures:
 
 
 def totals(figures: Sequence[int]) -> Totals:
-    return Totals(**dict(zip(FIELDS, figures, strict=True)))
+    return Totals(**dict(zip(FIELDS, bounded(figures), strict=True)))
+
+
+def bounded(figures: Sequence[int]) -> Figures:
+    """Each up to what a message can hold: those of one cluster are, but not the sums of many."""
+    return tuple(min(one, LARGEST) for one in figures)
 
 
 def total(many: Iterable[Figures]) -> Figures:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from hansa.federation.figures import FIELDS, Figures
+from hansa.federation.figures import FIELDS, Figures, bounded
 from hansa.federation.ports import Fence
 
 SHARDS = 64
@@ -73,7 +73,8 @@ _FIGURES = msgspec.msgpack.Decoder(tuple[int, ...])
 
 
 def pack(rows: Mapping[str, Figures]) -> bytes:
-    return zlib.compress(msgspec.msgpack.encode({"fields": FIELDS, "rows": rows}), 1)
+    fitting = {name: bounded(figures) for name, figures in rows.items()}
+    return zlib.compress(msgspec.msgpack.encode({"fields": FIELDS, "rows": fitting}), 1)
 
 
 def unpack(body: bytes) -> dict[str, Figures]:

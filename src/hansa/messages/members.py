@@ -10,7 +10,8 @@ from hansa.messages.clusters import Facts
 # Named protocol capabilities of this version. What the other side does not name is not used with it.
 SPEAKS = ("sections.v1", "desired.v1", "links.v1", "reports.v1")
 
-Count = Annotated[int, Meta(ge=0, le=2**62)]  # every database can hold it, and one more
+LARGEST = 2**62  # every database can hold it, and one more
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Moment = Annotated[float, Meta(ge=0, le=253_402_300_799)]  # until the year 9999
 
 
@@ -106,34 +107,34 @@ class Desired(Message, frozen=True, kw_only=True):
 class Node(Message, frozen=True, kw_only=True):
     name: str
     ready: bool = True
-    cpu: int = 0  # millicores
-    cpu_used: int = 0
-    memory: int = 0  # bytes
-    memory_used: int = 0
-    disk: int = 0
-    disk_used: int = 0
-    gpu: int = 0
-    gpu_used: int = 0
+    cpu: Count = 0  # millicores
+    cpu_used: Count = 0
+    memory: Count = 0  # bytes
+    memory_used: Count = 0
+    disk: Count = 0
+    disk_used: Count = 0
+    gpu: Count = 0
+    gpu_used: Count = 0
 
 
 class Totals(Message, frozen=True, kw_only=True):
     """Section `totals`: what a cluster has and uses."""
 
-    nodes: int = 0
-    nodes_ready: int = 0
-    cpu: int = 0
-    cpu_used: int = 0
-    memory: int = 0
-    memory_used: int = 0
-    disk: int = 0
-    disk_used: int = 0
-    gpu: int = 0
-    gpu_used: int = 0
-    vms: int = 0
-    services: int = 0
-    jobs_running: int = 0
-    jobs_waiting: int = 0
-    storage_used: int = 0
+    nodes: Count = 0
+    nodes_ready: Count = 0
+    cpu: Count = 0
+    cpu_used: Count = 0
+    memory: Count = 0
+    memory_used: Count = 0
+    disk: Count = 0
+    disk_used: Count = 0
+    gpu: Count = 0
+    gpu_used: Count = 0
+    vms: Count = 0
+    services: Count = 0
+    jobs_running: Count = 0
+    jobs_waiting: Count = 0
+    storage_used: Count = 0
 
 
 class Health(Message, frozen=True, kw_only=True):
@@ -145,13 +146,13 @@ class Health(Message, frozen=True, kw_only=True):
 class Applied(Message, frozen=True, kw_only=True):
     """Section `applied`: how far the cluster is with what it should know."""
 
-    generation: int = 0
+    generation: Count = 0
     documents: tuple[Setting, ...] = ()
     error: str = ""  # why the newest was not taken; the former one is in force
     tried: tuple[Setting, ...] = ()  # with an error: all documents of the generation that was not taken
     drained: bool = False
-    running: int = 0  # what a drain still waits for
-    waiting: int = 0
+    running: Count = 0  # what a drain still waits for
+    waiting: Count = 0
 
 
 class LinkSeen(Message, frozen=True, kw_only=True):
