@@ -7,6 +7,7 @@ from hansa.federation.registry import Known
 from hansa.federation.room import Hub
 from hansa.federation.senders import CERTIFICATE
 from hansa.kernel.errors import Invalid, TooLarge
+from hansa.kernel.plain_text import plain
 from hansa.messages.members import Heard, Heartbeat, Report
 
 _MOST_SECTIONS = 32
@@ -15,6 +16,7 @@ _OURS = frozenset({"totals", "nodes", "facts", "health", "applied", "links"})
 _MOST_OF_OTHERS = 2**20  # bytes of all sections that this version does not know
 _MOST_REPORTS = 1000
 _LONGEST = 2000  # characters of a report
+_LONGEST_NAME = 63  # of a section
 # Kinds of what the hub itself tells of a cluster.
 _HUBS_OWN = frozenset(
     {"address", "approved", "certificate", "cordon", "drain", "facts", "leave", "left", "removed", "senders", "state"}
@@ -53,13 +55,14 @@ def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
     misses_some = not beat.whole and (beat.answered != known.number or not known.complete)
     now = hub.clock.now()
     order = max(int(now * 1000), known.order + 1)
-    late = known.senders.is_late(beat.run, beat.number)
+    run = plain(beat.run)
+    late = known.senders.is_late(run, beat.number)
     sections = {} if late else {name: (order, bytes(beat.sections[name])) for name in _kept(known, beat)}
     shown = b'"%s"' % serial.encode()
     if serial and (beat.whole or known.sections) and known.sections.get(CERTIFICATE, (0, b""))[1] != shown:
         sections[CERTIFICATE] = (order, shown)
     reports = tuple((one.number, _note(record.id, one)) for one in beat.reports[:_MOST_REPORTS])
-    heard = Sighting(record.id, record.incarnation, now, beat.number, sections, reports=reports, run=beat.run)
+    heard = Sighting(record.id, record.incarnation, now, beat.number, sections, reports=reports, run=run)
     hub.registry.hear(heard)
     if serial:
         known.senders.showed(serial, now)
@@ -79,7 +82,7 @@ def _kept(known: Known, beat: Heartbeat) -> list[str]:
     """The sections we take. What this version does not know is kept and shown, but not without end: under ever new
     names a member could fill the hub."""
     found = [name for name in beat.sections if name in _OURS]
-    strange = [name for name in beat.sections if name not in _OURS and name != CERTIFICATE and len(name) <= 63]
+    strange = [name for name in beat.sections if name not in _OURS and name != CERTIFICATE and _is_name(name)]
     if not strange:
         return found
     sizes = {name: len(body) for name, (_, body) in known.sections.items() if name not in _OURS}
@@ -91,7 +94,11 @@ def _kept(known: Known, beat: Heartbeat) -> list[str]:
     return found
 
 
+def _is_name(name: str) -> bool:
+    return len(name) <= _LONGEST_NAME and name.isprintable()
+
+
 def _note(cluster: str, one: Report) -> Note:
     """What a cluster reports is told in its own name: it must not look like something that an admin or the hub did."""
     kind = f"said-{one.kind}" if one.kind in _HUBS_OWN else one.kind
-    return Note(cluster, kind[:32], one.detail[:_LONGEST], one.at)
+    return Note(cluster, plain(kind, 32), plain(one.detail, _LONGEST), one.at)

@@ -1,22 +1,27 @@
 """How is every cluster now? The periodic work `detector`: judges all, writes down what changed, and why."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 import structlog
+from msgspec.structs import replace as replace_fields
 
 from hansa.federation import describing, detector, lifecycle, pinning, section_bodies
 from hansa.federation.errors import BadFacts
 from hansa.federation.ports import ClusterRecord, Fence, Note
 from hansa.federation.registry import Known
 from hansa.federation.room import Hub
+from hansa.kernel.errors import HansaError
+from hansa.kernel.plain_text import plain
 from hansa.messages.clusters import Facts
 from hansa.messages.members import Applied, Health
 
 _HEALTH, _APPLIED = msgspec.json.Decoder(Health), msgspec.json.Decoder(Applied)
 _FACTS = msgspec.json.Decoder(Facts)
+_MOST_MISSING = 100  # parts of a cluster
 _AT_ONCE = 250  # of thousands; heartbeats and reads get their turn in between
 _DESCRIBING = tuple(name for name in Facts.__struct_fields__ if name not in ("endpoint", "verify"))
 T = TypeVar("T")
@@ -25,11 +30,13 @@ _log = structlog.get_logger("hansa.hub")
 
 
 def health_of(known: Known) -> Health:
-    return _section(known, "health", _HEALTH, _WELL)
+    said = _section(known, "health", _HEALTH, _WELL)
+    return replace_fields(said, missing=tuple(plain(one, lifecycle.LONGEST) for one in said.missing[:_MOST_MISSING]))
 
 
 def applied_of(known: Known) -> Applied:
-    return _section(known, "applied", _APPLIED, _NOTHING_APPLIED)
+    said = _section(known, "applied", _APPLIED, _NOTHING_APPLIED)
+    return replace_fields(said, error=plain(said.error, lifecycle.LONGEST))
 
 
 def liveness_of(hub: Hub, known: Known, now: float) -> detector.Liveness:
@@ -88,13 +95,25 @@ async def all_clusters(hub: Hub, fence: Fence) -> int:
         else:
             found.append((new, _notes(known.record, new)))
     for start in range(0, len(found), _AT_ONCE):
-        some = found[start : start + _AT_ONCE]
-        notes = [note for _, notes in some for note in notes]
-        for written in await hub.clusters.put_all([new for new, _ in some], notes, fence=fence):
+        for written in await _put(hub, found[start : start + _AT_ONCE], fence):
             hub.registry.put(written)
             hub.directory.learn(written)
             hub.waking.wake(written.id)
     return len(found)
+
+
+async def _put(hub: Hub, found: Sequence[tuple[ClusterRecord, list[Note]]], fence: Fence) -> Sequence[ClusterRecord]:
+    """Together, or if that fails each for itself: what cannot be written of one is no reason to write of none."""
+    notes = [note for _, notes in found for note in notes]
+    try:
+        return await hub.clusters.put_all([new for new, _ in found], notes, fence=fence)
+    except HansaError:
+        raise  # the database is away, or another hub does this now
+    except Exception:
+        if len(found) == 1:
+            _log.exception("what a cluster is found to be could not be written down", cluster=found[0][0].id)
+            return []
+    return [written for one in found for written in await _put(hub, [one], fence)]
 
 
 def _notes(old: ClusterRecord, new: ClusterRecord) -> list[Note]:

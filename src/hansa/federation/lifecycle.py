@@ -15,6 +15,8 @@ from hansa.federation.ports import ClusterRecord
 from hansa.messages.clusters import State
 from hansa.messages.members import Applied, Health
 
+LONGEST = 2000  # characters of a reason: much of it is in a cluster's own words
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -49,7 +51,7 @@ def judge(
     if applied.error:
         wrong.append(f"its configuration was not taken: {applied.error}")
     if wrong:
-        return Judgement("degraded", "; ".join(wrong))
+        return Judgement("degraded", "; ".join(wrong)[:LONGEST])
     return Judgement("ready", "it reports, and nothing is missing")
 
 

@@ -5,9 +5,15 @@ When the database is away both wait, reads go on from memory and say how old it 
 
 import asyncio
 import time
+from collections.abc import Sequence
 
+import structlog
+
+from hansa.federation.ports import Sighting
 from hansa.federation.room import Hub
 from hansa.kernel.errors import HansaError, Temporary
+
+_log = structlog.get_logger("hansa.hub")
 
 
 async def once(hub: Hub) -> None:
@@ -15,12 +21,28 @@ async def once(hub: Hub) -> None:
     heard = hub.registry.take_unsaved()
     if heard:
         try:
-            await hub.clusters.sighted(heard)
+            await _write(hub, heard)
         except BaseException:
             hub.registry.give_back(heard)
             raise
         hub.registry.saved(heard)
     await learn(hub)
+
+
+async def _write(hub: Hub, heard: Sequence[Sighting]) -> None:
+    """Together, or if that fails each for itself: what cannot be written of one is no reason to write of none."""
+    try:
+        await hub.clusters.sighted(heard)
+        return
+    except HansaError:
+        raise
+    except Exception:
+        if len(heard) == 1:
+            # It stays in memory. Tried again, it would fail again.
+            _log.exception("what a cluster said could not be written down", cluster=heard[0].cluster)
+            return
+    for one in heard:
+        await _write(hub, [one])
 
 
 async def learn(hub: Hub) -> None:
@@ -75,6 +97,9 @@ async def keep(hub: Hub) -> None:
             hub.trouble = error.message
         except HansaError as error:
             hub.trouble = error.message
+            raise
+        except Exception:
+            hub.trouble = "it cannot be kept in step; the log says why"
             raise
         hub.attention.come_round(hub.clock.now())
         if hub.directory.announce(hub.clock.now(), hub.registry.version):

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 
+from hansa.messages.members import Report
 from journeys.hub.members import eventually
 from real.hub import Hub, StartHub
+from real.postgres import Database
 from real.simulated_manager import SimulatedManager
 
 NO_TEXT = {
@@ -60,3 +62,21 @@ async def test_text_that_is_no_utf_8_stops_no_hub(start_hub: StartHub) -> None:
         hub.start()
         async with await joined(hub, "later"):
             assert hub.admin.delete("/v1/clusters/evil?force=true").status_code == 204
+
+
+async def test_control_characters_stop_neither_writing_nor_judging(
+    start_hub: StartHub, postgres_database: Database
+) -> None:
+    """PostgreSQL keeps no NUL."""
+    hub = start_hub(database=postgres_database.url)
+    async with await joined(hub, "good") as good, await joined(hub, "evil") as manager:
+        evil = Evil(manager)
+        await evil.beat(reports=[{"number": 1, "at": 1, "kind": "x", "detail": "a\0b"}])
+        await evil.beat(run="a\0b")
+        await evil.beat(b'{"a\\u0000b":1}')
+        await evil.beat(b'{"health":{"missing":["a\\u0000b"]},"applied":{"error":"a\\u0000b"}}')
+        await good.beat([Report(number=1, at=2.0, kind="y", detail="heard")])
+        eventually(lambda: kept(hub, "evil", "x") == ["a\ufffdb"], "what evil reports is written down")
+        eventually(lambda: kept(hub, "good", "y") == ["heard"], "what good reports is written down")
+        eventually(lambda: hub.state("good") == "unreachable", "good is silent, and that is noticed")
+        assert hub.admin.get("/ready").status_code == 200

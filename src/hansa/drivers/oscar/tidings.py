@@ -3,12 +3,12 @@
 Nothing of them is taken on trust: wrong types raise `PeerRefused`, and no answer is quoted, as all hold secrets.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from hansa.drivers.oscar import figures
 from hansa.drivers.oscar.calls import Answer
+from hansa.kernel.plain_text import plain
 from hansa.services import peers
 from hansa.storage import Keys, StoreAddress
 
@@ -17,7 +17,6 @@ _MOST_CAPABILITIES = 256
 _LONGEST_REASON = 1000
 _LONGEST_TOKEN = 16 * 1024
 _LONGEST_LIFE = 86400.0  # seconds for which a token is believed to be good; then it is asked for anew
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # not all databases keep them, and terminals obey them
 
 
 def storage(answer: Answer) -> tuple[StoreAddress, Keys]:
@@ -55,7 +54,7 @@ def away_job(answer: Answer, now: float) -> peers.AwayJob:
         started=figures.moment(told.get("started"), now),
         finished=figures.moment(told.get("finished"), now),
         exit_code=figures.exit_code(told.get("exit_code")),
-        reason=_CONTROL.sub("\ufffd", _text(told, "reason")[:_LONGEST_REASON]),
+        reason=plain(_text(told, "reason"), _LONGEST_REASON),
         cpu_seconds=figures.seconds(told.get("cpu_seconds")),
     )
 

@@ -28,9 +28,9 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from hansa.kernel import plain_text
 from hansa.kernel.errors import HansaError
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTROL_OF_LOGS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # bars and counters return to their line
 _WIDE = 10_000  # a file or pipe has no edge: never wrap or cut there
 _STYLE = {
@@ -50,7 +50,7 @@ def plain(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         return ", ".join(plain(item) for item in value)
-    return _CONTROL.sub("�", str(value)).replace("\n", " ")
+    return plain_text.plain(str(value)).replace("\n", " ")
 
 
 def style_of(word: str) -> str:
@@ -109,7 +109,7 @@ class Screen:
     def block(self, text: str) -> None:
         """Several lines as they are, such as a definition."""
         if not self.as_json:
-            clean = "\n".join(_CONTROL.sub("�", line) for line in text.splitlines())
+            clean = "\n".join(plain_text.plain(line) for line in text.splitlines())
             self._out.print(Text(clean), soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "") -> None:
@@ -167,7 +167,7 @@ class Screen:
 
     def aside(self, text: str) -> None:
         """Several lines that are no answer: a failed script's output, a help text after a mistake."""
-        clean = "\n".join(_CONTROL.sub("�", line) for line in text.rstrip().splitlines())
+        clean = "\n".join(plain_text.plain(line) for line in text.rstrip().splitlines())
         self._err.print(Text(clean), soft_wrap=True)
 
     def warn(self, text: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hansa.federation import judging
+from hansa.federation import judging, lifecycle
 from hansa.federation.configuration import assigning
 from hansa.federation.configuration.assigning import Assignment
 from hansa.federation.configuration.stepping import Reach, Seen
@@ -84,7 +84,7 @@ def look(hub: Hub, audiences: Sequence[Audience], now: float, among: Iterable[Kn
             continue
         concerned = [(one, new) for one in audiences if (new := one.becomes(known)) is not None]
         if concerned:
-            seen, trouble = sight(hub, known, now), "; ".join(judging.health_of(known).missing)
+            seen, trouble = sight(hub, known, now), "; ".join(judging.health_of(known).missing)[: lifecycle.LONGEST]
             for one, new in concerned:
                 one.note(seen, new, trouble)
 
