@@ -111,3 +111,23 @@ async def test_a_hub_that_is_not_in_step_says_so(tmp_path: Path) -> None:
             async with asyncio.timeout(30):
                 await syncing.keep(app.hub)
         assert await app.missing_parts() == ["database: it cannot be kept in step; the log says why"]
+
+
+async def test_reports_have_a_rate_and_none_is_lost(hub: Hub) -> None:
+    """What is more than a cluster may report now is not acknowledged, and so comes again."""
+
+    def said(first: int, count: int) -> tuple[Report, ...]:
+        return tuple(Report(number=one, at=float(one), kind="job") for one in range(first, first + count))
+
+    for first in (1, 1001):
+        hear(hub, "riga", {}, reports=said(first, 1000))
+        hear(hub, "riga", {}, reports=said(first, 1000))  # the same again, before they are written down
+    await syncing.once(hub)
+    over = said(2001, 1000)
+    hear(hub, "riga", {}, reports=over)
+    await syncing.once(hub)
+    assert 2000 <= hear(hub, "riga", {}).received < 3000
+    later(hub, 600)
+    hear(hub, "riga", {}, reports=over)
+    await syncing.once(hub)
+    assert hear(hub, "riga", {}).received == 3000

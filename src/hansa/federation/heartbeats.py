@@ -1,6 +1,9 @@
 """A cluster reports. Taken into memory at once and answered; written down with others a moment later."""
 
-from hansa.federation import desired, section_bodies
+import itertools
+from collections.abc import Sequence
+
+from hansa.federation import desired, kept_changes, section_bodies
 from hansa.federation.errors import NotAMember, WasRemoved
 from hansa.federation.ports import Note, Sighting
 from hansa.federation.registry import Known
@@ -8,7 +11,9 @@ from hansa.federation.room import Hub
 from hansa.federation.senders import CERTIFICATE
 from hansa.kernel.errors import Invalid, TooLarge
 from hansa.kernel.plain_text import plain
-from hansa.messages.members import Heard, Heartbeat, Report
+from hansa.messages.members import LARGEST, Heard, Heartbeat, Report
+
+Numbered = tuple[int, Note]
 
 _MOST_SECTIONS = 32
 _LARGEST = 4 * 2**20  # bytes of all sections: some ten thousand nodes
@@ -18,9 +23,7 @@ _MOST_REPORTS = 1000
 _LONGEST = 2000  # characters of a report
 _LONGEST_NAME = 63  # of a section
 # Kinds of what the hub itself tells of a cluster.
-_HUBS_OWN = frozenset(
-    {"address", "approved", "certificate", "cordon", "drain", "facts", "leave", "left", "removed", "senders", "state"}
-)
+_HUBS_OWN = kept_changes.DECIDED | {"address", "certificate", "facts", "senders", "state"}
 
 
 def member(hub: Hub, cluster: str, serial: str) -> Known:
@@ -61,7 +64,7 @@ def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
     shown = b'"%s"' % serial.encode()
     if serial and (beat.whole or known.sections) and known.sections.get(CERTIFICATE, (0, b""))[1] != shown:
         sections[CERTIFICATE] = (order, shown)
-    reports = tuple((one.number, _note(record.id, one)) for one in beat.reports[:_MOST_REPORTS])
+    reports = _taken(hub, known, [(one.number, _note(record.id, one)) for one in beat.reports[:_MOST_REPORTS]], now)
     heard = Sighting(record.id, record.incarnation, now, beat.number, sections, reports=reports, run=run)
     hub.registry.hear(heard)
     if serial:
@@ -73,9 +76,24 @@ def hear(hub: Hub, known: Known, beat: Heartbeat, serial: str = "") -> Heard:
         whole=misses_some,
         # Reports are acknowledged once they are written down; until then they come again. Those that were not sent
         # yet are not, whatever numbers another sender used.
-        received=min(known.received, reports[-1][0]) if reports else known.received,
+        received=min(known.received, _last(beat, reports)),
         state=record.state,
     )
+
+
+def _taken(hub: Hub, known: Known, reports: Sequence[Numbered], now: float) -> tuple[Numbered, ...]:
+    """Up to the first that is more than a cluster may report in this time: that one comes again later. Those that only
+    wait to be written down are no more than they were."""
+    waiting = hub.registry.waiting_reports(known.id) if reports else frozenset()
+    taken = itertools.takewhile(lambda one: one in waiting or known.reporting.spend(now), reports)
+    return tuple(taken)
+
+
+def _last(beat: Heartbeat, taken: tuple[Numbered, ...]) -> int:
+    """Up to which number reports of this sender may be acknowledged."""
+    if taken:
+        return taken[-1][0]
+    return max(0, beat.reports[0].number - 1) if beat.reports else LARGEST
 
 
 def _kept(known: Known, beat: Heartbeat) -> list[str]:

@@ -126,7 +126,7 @@ class Clusters(Protocol):
         ...
 
     async def tidy(self, keep_changes: int, fence: Fence) -> None:
-        """Forgets the oldest changes, and turns of periodic work that are long over."""
+        """Forgets changes beyond that number (`kept_changes`), and turns of periodic work that are long over."""
         ...
 
 

@@ -11,14 +11,16 @@ import msgspec
 import structlog
 
 from hansa.federation import reaching, section_bodies
+from hansa.federation.allowance import Allowance
 from hansa.federation.pinning import facts_of
-from hansa.federation.ports import ClusterRecord, News, Sighting
+from hansa.federation.ports import ClusterRecord, News, Note, Sighting
 from hansa.federation.senders import CERTIFICATE, Senders
 from hansa.messages.clusters import Facts
 from hansa.messages.members import Totals
 
 _TOTALS = msgspec.json.Decoder(Totals)
 _NOTHING = Totals()
+_REPORTS_AT_ONCE, _REPORTS_PER_SECOND = 2000, 10.0  # one who was cut off for long has much to tell
 _log = structlog.get_logger("hansa.hub")
 
 
@@ -37,6 +39,7 @@ class Known:
     facts_read: int = 0  # the heartbeat whose section `facts` is in the record, or could not be
     gaps: list[float] = field(default_factory=list)  # seconds between its last heartbeats, oldest first
     senders: Senders = field(default_factory=Senders)
+    reporting: Allowance = field(default_factory=lambda: Allowance(_REPORTS_AT_ONCE, _REPORTS_PER_SECOND))
     settled: tuple[object, ...] = ()  # all it was judged by when it was last heard in time and nothing was to be done
 
     @property
@@ -150,6 +153,11 @@ class Registry:
         """What was heard since the last call, one for each cluster, in the order of their ids."""
         taken, self._unsaved = self._unsaved, {}
         return [taken[cluster] for cluster in sorted(taken)]
+
+    def waiting_reports(self, cluster: str) -> frozenset[tuple[int, Note]]:
+        """Those of it that were heard, and not saved yet."""
+        waiting = self._unsaved.get(cluster)
+        return frozenset(waiting.reports) if waiting is not None else frozenset()
 
     def give_back(self, sightings: list[Sighting]) -> None:
         """They could not be saved; newer ones have come meanwhile, perhaps."""

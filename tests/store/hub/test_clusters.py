@@ -183,3 +183,16 @@ async def test_only_the_newest_changes_are_kept(database: Database, store: Clust
     second = (await store.changes(most=2))[-1].id
     assert [one.detail for one in await store.changes(before=second)] == ["7"]
     assert await store.changes(cluster="riga") == []
+
+
+async def test_who_tells_much_pushes_out_nobody_else(database: Database, store: ClusterStore) -> None:
+    fence = await LeaseStore(database, "hub-a").hold("housekeeping", 30)
+    assert fence is not None
+    await store.put(record())
+    await store.note(Note("riga", "state", "ready"), Note("visby", "cordon", "by an admin"), Note("", "token", "made"))
+    flood = tuple((number, Note("visby", "x", str(number), float(number))) for number in range(500))
+    await store.sighted([Sighting("visby", 1, 10.0, 5, reports=flood)])
+    await store.tidy(100, fence)
+    kept = [(one.cluster, one.kind, one.detail) for one in await store.changes(most=1000)]
+    assert kept[-3:] == [("", "token", "made"), ("visby", "cordon", "by an admin"), ("riga", "state", "ready")]
+    assert kept[:-3] == [("visby", "x", str(number)) for number in range(499, 402, -1)]

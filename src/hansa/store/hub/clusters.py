@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from hansa.federation import NOW, ClusterRecord, Fence, News, Note, Sighting
+from hansa.federation import NOW, ClusterRecord, Fence, News, Note, Sighting, kept_changes
 from hansa.messages.clusters import Facts
 from hansa.messages.inventory import Change
 from hansa.store.database import Database
@@ -216,11 +216,25 @@ class ClusterStore:
     async def tidy(self, keep_changes: int, fence: Fence) -> None:
         def write(connection: sa.Connection) -> None:
             changing.check(connection, fence)
-            newest = connection.execute(sa.select(sa.func.max(changes.c.id))).scalar() or 0
-            connection.execute(changes.delete().where(changes.c.id <= newest - keep_changes))
+            _forget_changes(connection, keep_changes)
             connection.execute(turns.delete().where(turns.c.at < changing.now(connection) - _TURNS_FOR))
 
         await self._database.write(write)
+
+
+def _forget_changes(connection: sa.Connection, keep: int) -> None:
+    """Down to so many: what is more than somebody's share first, then the oldest."""
+    whose = sa.case((changes.c.kind.in_(kept_changes.DECIDED), ""), else_=changes.c.cluster)
+    told = sa.select(changes.c.id, whose.label("whose")).subquery()
+    counts = connection.execute(sa.select(sa.func.count()).select_from(told).group_by(told.c.whose)).scalars().all()
+    if sum(counts) <= keep:
+        return
+    age = sa.func.row_number().over(partition_by=told.c.whose, order_by=told.c.id.desc())
+    aged = sa.select(told.c.id, age.label("age")).subquery()
+    too_many = sa.select(aged.c.id).where(aged.c.age > kept_changes.share(counts, keep))
+    connection.execute(changes.delete().where(changes.c.id.in_(too_many)))
+    oldest = sa.select(changes.c.id).order_by(changes.c.id.desc()).offset(keep).limit(1).scalar_subquery()
+    connection.execute(changes.delete().where(changes.c.id <= oldest))
 
 
 def _write(connection: sa.Connection, record: ClusterRecord, version: int) -> ClusterRecord | None:
