@@ -1,19 +1,24 @@
 """Heartbeats and watches as managers send them: whole or in pieces, too large, too long, and with much to tell."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from federation.known_clusters import record
+from hansa.entrypoints.http.hub import app as applications
+from hansa.entrypoints.http.hub import tls
 from hansa.federation import joining
 from hansa.identity import authority
 from hansa.messages.members import Desired, Join
 from real.hub_door import HubDoor, hub_door
 
+_END = "-----END CERTIFICATE-----"
 SNI = {"sni_hostname": "hub.hansa"}
 BEAT = b'{"incarnation":1,"number":1,"sections":{"totals":{"cpu":8}},"whole":true}'
 
@@ -76,6 +81,65 @@ async def test_a_heartbeat_that_is_not_taken(line: Line, content: bytes, status:
     assert refused.headers["content-type"] == "application/problem+json"
     assert (refused.status_code, refused.json()["type"]) == (status, f"/problems/{code}")
     assert (await line.beat(BEAT)).status_code == 200
+
+
+class Direct:
+    """Heartbeats of one member that are all there when the application is called, so that it waits for nothing."""
+
+    def __init__(self, door: HubDoor, certificate: str) -> None:
+        self._api = applications.for_members(door.app)
+        shown = authority.presented(ssl.PEM_cert_to_DER_cert(certificate[: certificate.index(_END) + len(_END)]))
+        self._scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/member/v1/heartbeat",
+            "query_string": b"",
+            "headers": [],
+            "client": ("127.0.0.1", 1),
+            "extensions": {tls.EXTENSION: shown},
+        }
+        self.turns = 0
+        self.answered: list[tuple[str, int, int]] = []  # which, its status, and in how many turns of the loop
+
+    async def beat(self, name: str, body: bytes) -> None:
+        begun = 0
+
+        async def receive() -> Message:
+            nonlocal begun
+            begun = self.turns
+            return {"type": "http.request", "body": body}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.answered.append((name, message["status"], self.turns - begun))
+
+        await self._api(dict(self._scope), receive, send)
+
+    async def count(self) -> None:
+        while True:
+            self.turns += 1
+            await asyncio.sleep(0)
+
+
+def large(number: int, links: int) -> bytes:
+    said = b",".join(b'{"target":"t%d","up":true,"since":1}' % one for one in range(links))
+    return b'{"incarnation":1,"number":%d,"sections":{"links":[%b]}}' % (number, said)
+
+
+async def test_large_heartbeats_are_read_aside_and_one_after_the_other(door: HubDoor) -> None:
+    made = authority.new_request("visby")
+    joined = await joining.join(door.hub, Join(token=await door.token(), cluster="visby", request=made.request))
+    direct = Direct(door, joined.certificate)
+    counting = asyncio.create_task(direct.count())
+    try:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            tasks.create_task(direct.beat("larger", large(1, 50_000)))
+            tasks.create_task(direct.beat("large", large(2, 3_000)))
+    finally:
+        counting.cancel()
+    assert [(name, status) for name, status, _ in direct.answered] == [("larger", 200), ("large", 200)]
+    assert all(turns for *_, turns in direct.answered)  # others had theirs meanwhile
+    assert not direct._api._large  # type: ignore[attr-defined]
 
 
 async def test_a_watch_tells_of_thousands_of_neighbours(door: HubDoor, line: Line) -> None:

@@ -4,9 +4,11 @@ Thousands of clusters ask these two all day long, so they go past the framework,
 they do, and leave no line in the log unless something is wrong. All else goes on to the framework.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 from urllib.parse import parse_qsl
+from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
@@ -28,6 +30,7 @@ from hansa.messages.members import Heartbeat
 # connections for each of thousands of members.
 WAITING = 8192
 HEARTBEAT = "/member/v1/heartbeat"
+SHORT = 64 * 1024  # bytes of a heartbeat that is read at once
 _LARGEST = 8 * 2**20
 _MOST_PARTS = 500_000  # in all sections: some ten thousand nodes
 _LONGEST_WAIT = 60.0
@@ -47,6 +50,7 @@ class Shortcut:
         self._app = app
         self._bodies = bodies
         self._rest = rest
+        self._large: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by cluster, while one is read
         self._ways: Mapping[tuple[str, str], _Way] = {
             ("POST", HEARTBEAT): self._heartbeat,
             ("GET", "/member/v1/desired"): self._desired,
@@ -73,16 +77,26 @@ class Shortcut:
         """The answer to a heartbeat, if nothing has to be waited for and nothing is wrong with it."""
         try:
             known = standing.member_at_once(self._app.hub, shown)
-            return None if known is None else self._hear(known, shown, body)
+            return None if known is None else self._hear(known, shown, _decode(body))
         except Exception:  # whoever answers it the long way finds the same, and says it well
             return None
 
     async def _heartbeat(self, scope: Scope, receive: Receive, member: Member) -> _Answer:
-        return 200, self._hear(member.known, member.shown, await _body(scope, receive, member.known.id))
+        ident, shown = member.known.id, member.shown
+        beat = await self._read(ident, await _body(scope, receive, ident))
+        known = heartbeats.member(self._app.hub, ident, shown.serial)  # it may have been removed meanwhile
+        return 200, self._hear(known, shown, beat)
 
-    def _hear(self, known: Known, shown: authority.Presented, body: bytes) -> bytes:
+    async def _read(self, cluster: str, body: bytes) -> Heartbeat:
+        """A large one takes its time, which is not the others': in a thread, and one of each cluster at a time."""
+        if len(body) <= SHORT:
+            return _decode(body)
+        async with self._large.setdefault(cluster, asyncio.Lock()):
+            return await asyncio.to_thread(_decode, body)
+
+    def _hear(self, known: Known, shown: authority.Presented, beat: Heartbeat) -> bytes:
         """How a cluster is: answered from memory, written down with others a moment later."""
-        heard = heartbeats.hear(self._app.hub, known, decode_native(body, Heartbeat, _MOST_PARTS), shown.serial)
+        heard = heartbeats.hear(self._app.hub, known, beat, shown.serial)
         self._app.telemetry.heartbeats.inc()
         return _encode(heard)
 
@@ -91,6 +105,10 @@ class Shortcut:
         after, wait = _asked(scope["query_string"])
         found = await desired.newer(self._app.hub, member.known.id, after, wait)
         return _NOTHING_NEW if found is None else (200, _encode(found))
+
+
+def _decode(body: bytes) -> Heartbeat:
+    return decode_native(body, Heartbeat, _MOST_PARTS)
 
 
 async def _body(scope: Scope, receive: Receive, cluster: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import structlog
 
-from hansa.entrypoints.http.hub.members import HEARTBEAT, WAITING, Shortcut
+from hansa.entrypoints.http.hub.members import HEARTBEAT, SHORT, WAITING, Shortcut
 from hansa.entrypoints.http.hub.tls import EXTENSION
 from hansa.entrypoints.http.protocol import Protocol
 from hansa.identity import authority
@@ -18,7 +18,6 @@ from hansa.identity import authority
 _log = structlog.get_logger("hansa.hub")
 _CONTINUE = b"HTTP/1.1 100"
 _HEARTBEAT = HEARTBEAT.encode()
-_SHORT = 64 * 1024  # bytes of a body that are taken in before anybody has looked at who sends them
 
 
 class MembersProtocol(Protocol):
@@ -53,7 +52,7 @@ class MembersProtocol(Protocol):
             super().on_body(body)
             return
         self._beat += body
-        if len(self._beat) > _SHORT:
+        if len(self._beat) > SHORT:  # nobody has looked yet at who sends them
             self._hand_over()
 
     def on_message_complete(self) -> None:
