@@ -1,17 +1,21 @@
 """A manager that knew people by subject alone is brought up to date: whoever had something has it, and nobody else."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 import sqlalchemy as sa
 
 from hansa.identity import qualified
-from hansa.store import make_engine, sqlite_url
+from hansa.store import make_engine, schema, sqlite_url
 from journeys.waiting import ended_jobs
 from real import parts
 from real.identity_provider import AUDIENCE, IdentityProvider, identity_provider
 from real.manager import Manager, StartManager
+
+BEFORE = "0003"  # the revision
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +36,35 @@ def trusting(*providers: IdentityProvider) -> list[dict[str, str]]:
     return [{"url": one.issuer(), "audience": AUDIENCE} for one in providers]
 
 
+def columns_of(engine: sa.Engine) -> dict[str, set[str]]:
+    found = sa.inspect(engine)
+    return {table: {column["name"] for column in found.get_columns(table)} for table in found.get_table_names()}
+
+
+def columns_then() -> dict[str, set[str]]:
+    """Before people were issuer and subject."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = make_engine(sqlite_url(Path(folder)))
+        schema.upgrade(engine, BEFORE)
+        found = columns_of(engine)
+        engine.dispose()
+    return found
+
+
 def made_old(url: str, moved: dict[str, str]) -> None:
-    """Takes back what the revision brought; `moved` says who is on record with another issuer."""
-    engine = make_engine(url)
+    """Takes back what later revisions brought; `moved` says who is on record with another issuer."""
+    engine, then = make_engine(url), columns_then()
+    now = columns_of(engine)
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
         connection.execute(sa.text("drop index ix_users_issuer_subject"))
-        connection.execute(sa.text("alter table users drop column subject"))
         connection.execute(sa.text("delete from facts where name = 'home_issuer'"))
-        # and those after it
-        for column in ("hub_clusters.endpoint", "hub_clusters.verify", "hub_clusters.refused", "hub_sightings.run",
-                       "hub_tokens.endpoint", "delegations.given", "delegations.running", "jobs.viewer"):  # fmt: skip
-            table, _, name = column.partition(".")
-            connection.execute(sa.text(f"alter table {table} drop column {name}"))
-        connection.execute(sa.text("drop table loan_ends"))
-        connection.execute(sa.text("update alembic_version set version_num = '0003'"))
+        for table, columns in now.items():
+            if table not in then:
+                connection.execute(sa.text(f"drop table {table}"))
+                continue
+            for name in columns - then[table]:
+                connection.execute(sa.text(f"alter table {table} drop column {name}"))
+        connection.execute(sa.text(f"update alembic_version set version_num = '{BEFORE}'"))
         for uid, issuer in moved.items():
             connection.execute(sa.text("update users set issuer = :i where uid = :u"), {"i": issuer, "u": uid})
     engine.dispose()

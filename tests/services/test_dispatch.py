@@ -65,11 +65,11 @@ class Limits:
 
 @asynccontextmanager
 async def dispatching(
-    folder: Path, host: Host, limits: Limits | None = None
+    folder: Path, host: Host, limits: Limits | None = None, *, patience: float = 10.0
 ) -> AsyncIterator[tuple[Dispatcher, JobStore, Database, Admission]]:
     engine = make_engine(sqlite_url(folder))
     schema.upgrade(engine)
-    database = Database(engine, patience=0.3)
+    database = Database(engine, patience=patience)
     database.start()
     limits = limits or Limits()
     ledger = Ledger(1000, 2**30, disk=lambda: limits.disk_there, disk_most=1000)
@@ -110,7 +110,7 @@ def waiting(one: Job) -> Waiting:
 
 async def test_a_start_whose_answer_got_lost_is_no_lost_job(tmp_path: Path) -> None:
     host = Host()
-    async with dispatching(tmp_path, host) as (dispatcher, jobs, database, _):
+    async with dispatching(tmp_path, host, patience=0.3) as (dispatcher, jobs, database, _):
         await jobs.accept(job("one"))
         # committed together with the start of the job, but later than anybody waits
         slow = asyncio.create_task(database.write(lambda c: time.sleep(0.8)))
