@@ -26,6 +26,7 @@ _CLONE_NEWNET = 0x4000_0000
 _CHUNK = 1 << 16
 _METHODS = (b"GET ", b"POST ", b"PUT ", b"DELETE ")
 PATIENCE = 30.0
+_TURNS = 5  # of the loop, from accepting a connection to its task
 
 
 def in_namespace(name: str, make: Callable[[], T]) -> T:
@@ -138,14 +139,19 @@ class Gate:
                     one.transport.abort() if self.mode == "refuse" else one.close()
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        made = await asyncio.to_thread(in_namespace, self.namespace, socket.socket)
+        making = asyncio.ensure_future(asyncio.to_thread(in_namespace, self.namespace, socket.socket))
+        try:
+            made = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(lambda late: late.result().close())
+            raise
         made.setblocking(False)
         try:
             await asyncio.get_running_loop().sock_connect(made, self.target)
+            return await asyncio.open_connection(sock=made)
         except BaseException:
             made.close()
             raise
-        return await asyncio.open_connection(sock=made)
 
     def _overhear(self, data: bytes) -> None:
         if self.overheard is not None:
@@ -191,21 +197,28 @@ def gate(
     """A gate at a port of loopback (of a namespace, if told) before this server (in a namespace, if told)."""
     listening = in_namespace(listen_in, lambda: socket.create_server((host, port)))
     made = Gate(int(listening.getsockname()[1]), target, connect_in)
-    tasks: set[asyncio.Task[None]] = set()
+    tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(made.serve(reader, writer), name=f"gate {made.port}")
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        tasks[task] = writer
+        task.add_done_callback(tasks.pop)
 
     async def start() -> asyncio.Server:
         return await asyncio.start_server(accept, sock=listening)
 
     async def stop() -> None:
+        # Nobody is let in any more; those who just were get their tasks first: a server that is closed loses them.
+        asyncio.get_running_loop().remove_reader(listening)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         server.close()
-        for task in list(tasks):
+        under_way = dict(tasks)
+        for task in under_way:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*under_way, return_exceptions=True)
+        for writer in under_way.values():
+            writer.transport.abort()  # one that is cancelled before its first step never runs a line of its own
 
     server = asyncio.run_coroutine_threadsafe(start(), _loop()).result(PATIENCE)
     try:
