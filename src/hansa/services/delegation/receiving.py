@@ -12,8 +12,8 @@ import structlog
 from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.resources import Needs
-from hansa.services import duty, replicas, validation
-from hansa.services.delegation import data_stores, following, lending
+from hansa.services import duty, history, replicas, validation
+from hansa.services.delegation import data_stores, lending
 from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, LOST, NOT_HERE, Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, Peer, PeerRefused, PeerUnreachable
@@ -131,13 +131,10 @@ async def _make_way(room: Room, parcel: Parcel, job: Job) -> None:
     receipt = room.receipts.get(job.name)
     if receipt is not None and receipt.origin == parcel.origin:
         return
-    await room.logs.remove(job.name)
     if job.reason in LOST:
-        return
-    await room.dispatcher.end([job.name], CALLED_OFF)
-    await following.call_off(room, [job.name])
-    await room.job_host.discard(job.name)
-    await room.jobs.remove([job.name])
+        await room.logs.remove(job.name)
+    else:
+        await history.forget(room, [job.name], CALLED_OFF)
 
 
 def gate(room: Room, job: Job) -> Callable[[], Awaitable[bool]] | None:
