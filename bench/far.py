@@ -64,7 +64,10 @@ def _status_page() -> bytes:
         "cpu": {"total_free_cores": 7000, "max_free_on_node_cores": 7000},
         "memory": {"total_free_bytes": 15 * _GI},
     }
-    about = {"product": "hansa", "capabilities": ["replica-keys"]}  # whatever is asked, this page is the answer
+    about = {
+        "product": "hansa",
+        "capabilities": ["delegation-permits", "replica-keys"],
+    }  # whatever is asked, this page is the answer
     page = {"cluster": {"nodes_count": 1, "metrics": metrics, "nodes": [node]}, "oscar": {}, "minio": {}, **about}
     body = json.dumps(page).encode()
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)

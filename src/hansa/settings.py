@@ -5,7 +5,6 @@ made from them. A wrong or unknown setting stops the start with one clear line.
 `HANSA_HTTP__PORT=9000` sets `http.port`; lists and tables are given as JSON.
 """
 
-import difflib
 import json
 import os
 import secrets
@@ -26,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from hansa.kernel import errors, quantities
+from hansa.kernel import errors, near_names, quantities
 from hansa.kernel.federation import FederationSettings
 from hansa.kernel.hub import HubSettings, MembershipSettings
 from hansa.kernel.issuer import IssuerSettings
@@ -405,8 +404,8 @@ def names(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]:
 
 def _nearest(variable: str) -> str:
     known = ["HANSA_" + name.upper().replace(".", "__") for name in names()]
-    close = difflib.get_close_matches(variable, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else "docs/reference/settings.md lists them all"
+    close = near_names.nearest(variable, known, cutoff=0.5)
+    return f"did you mean {close}?" if close else "docs/reference/settings.md lists them all"
 
 
 # What pydantic says of kinds in Python's words, in ours. Neither shows the value: it may be a secret.
@@ -434,8 +433,8 @@ def _explain(error: ValidationError) -> tuple[str, ...]:
     name = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         known = [*names(), *Settings.model_fields]
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        asked = f": did you mean {close[0]}?" if close else ": docs/reference/settings.md lists them all"
+        close = near_names.nearest(name, known, cutoff=0.5)
+        asked = f": did you mean {close}?" if close else ": docs/reference/settings.md lists them all"
         return (f"{name} is not a setting{asked}",)
     told = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     told = _MUST_BE.get(first["type"], told[:1].lower() + told[1:])

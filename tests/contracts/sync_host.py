@@ -7,10 +7,12 @@ import asyncio
 import base64
 import io
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from contracts.orders import order
+from hansa.kernel.errors import Temporary
 from hansa.services import NoWorker, StorageIO, SyncHost
 from hansa.services.service import Synchronous
 from hansa.storage import ObjectStore
@@ -53,6 +55,24 @@ class SyncHostContract:
         reply = await host.invoke(order("echo begun; sleep 60", seconds=SHORT))
         assert (reply.body, reply.exit_code) == (b"begun\n", None)
         assert reply.reason == f"time limit of {SHORT:g} s reached"
+
+    @pytest.mark.parametrize(
+        "script", ["head -c 4194304 /dev/zero", 'head -c 4194304 /dev/urandom > "$TMP_OUTPUT_DIR/x"']
+    )
+    async def test_an_answer_counts_before_it_is_held(self, host: SyncHost, script: str) -> None:
+        """So that many calls, which cost little else, do not fill the manager's memory together."""
+        told: list[int] = []
+
+        def weigh(size: int) -> None:
+            told.append(size)
+            if sum(told) > 2**20:
+                raise Temporary("too much is under way")
+
+        with pytest.raises(Temporary, match="too much is under way"):
+            await host.invoke(replace(order(script), weigh=weigh))
+        told.clear()
+        reply = await host.invoke(replace(order("echo short"), weigh=weigh))
+        assert (reply.body, sum(told) >= len(reply.body)) == (b"short\n", True)
 
     async def test_calls_see_only_their_own_event(self, host: SyncHost) -> None:
         calls = [order('echo "$EVENT $JOB_UUID"', event=b'{"n":%d}' % number) for number in range(4)]

@@ -56,7 +56,8 @@ def made_old(url: str, moved: dict[str, str]) -> None:
     engine, then = make_engine(url), columns_then()
     now = columns_of(engine)
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
-        connection.execute(sa.text("drop index ix_users_issuer_subject"))
+        for index in ("ix_users_issuer_subject", "ix_delegations_named"):
+            connection.execute(sa.text(f"drop index {index}"))
         connection.execute(sa.text("delete from facts where name = 'home_issuer'"))
         for table, columns in now.items():
             if table not in then:

@@ -368,3 +368,14 @@ def test_federation_members_are_kept_and_changed(make_service: MakeService, alic
     assert [one["priority"] for one in answer.json()["members"]] == [3]
     answer = alice.request("DELETE", f"/system/federation/{name}", json={"members": [member], "delete": False})
     assert (answer.status_code, answer.text) == (200, '{"topology":"star","members":null}')
+
+
+def test_a_member_at_a_cluster_nobody_knows_is_named(fresh_name: FreshName, alice: httpx.Client) -> None:
+    name = fresh_name("lost")
+    members = [{"type": "oscar", "cluster_id": "oslo", "service_name": "there"}]
+    federation = {"topology": "star", "members": members}
+    body = {"name": name, "image": "debian", "script": "true", "cluster_id": "here", "federation": federation}
+    answer = alice.post("/system/services", json=body)
+    assert answer.status_code == 403, answer.text
+    assert "no cluster 'oslo' is known to " in answer.text
+    assert "; known: " in answer.text

@@ -112,3 +112,10 @@ def test_a_run_that_takes_too_long_is_ended(start_manager: StartManager) -> None
     assert answer.text.strip()
     node = eventually(lambda: own.admin.get("/v1/node").json())
     eventually(lambda: own.admin.get("/v1/node").json()["promised"] == {"cpu": 0, "memory": 0}, what=str(node))
+
+
+def test_a_script_that_runs_out_of_memory_says_so(make_service: MakeService, alice: httpx.Client) -> None:
+    name = make_service(alice, "tail /dev/zero", memory="64Mi")
+    answer = alice.post(f"/run/{name}")
+    assert answer.status_code == 502
+    assert answer.headers["x-hansa-reason"] == "out of memory: used more than 64Mi"

@@ -22,6 +22,7 @@ class Listener:
     url: str
     redirect_to: str = ""  # where every visitor is sent; "" answers 200
     says: dict[str, Any] = field(default_factory=dict)  # JSON, by path; other paths are answered with nothing
+    statuses: dict[str, int] = field(default_factory=dict)  # by path; others are answered 200
     visits: list[Visit] = field(default_factory=list)
 
 
@@ -49,7 +50,7 @@ def listener(redirect_to: str = "", host: str = "127.0.0.1") -> Iterator[Listene
             body = self.rfile.read(int(self.headers.get("content-length", "0")))
             headers = {name.lower(): value for name, value in self.headers.items()}
             heard.visits.append(Visit(self.command, self.path, headers, body))
-            self.send_response(302 if heard.redirect_to else 200)
+            self.send_response(302 if heard.redirect_to else heard.statuses.get(self.path, 200))
             if heard.redirect_to:
                 self.send_header("Location", heard.redirect_to + self.path)
             said = heard.says.get(self.path)

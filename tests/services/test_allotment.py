@@ -9,11 +9,11 @@ from hansa.resources import Limits
 from hansa.services import Allotment, Record, Service
 from hansa.services.errors import ServiceQuota
 
-LIMITS = Limits.of(QuotaSettings(services=3, definitions="10Ki"))
+LIMITS = Limits.of(QuotaSettings(services=3, definitions="10Ki", shared_definitions="4Ki"))
 
 
-def service(name: str, owner: str = "alice", script: str = "echo") -> Service:
-    return Service(name=name, owner=owner, image="debian", script=script)
+def service(name: str, owner: str = "alice", script: str = "echo", visibility: str = "private") -> Service:
+    return Service(name=name, owner=owner, image="debian", script=script, visibility=visibility)
 
 
 def kept(*services: Service) -> list[Record]:
@@ -59,3 +59,22 @@ def test_definitions_have_a_size_together() -> None:
     with pytest.raises(ServiceQuota):
         allotment.check_size(service("a", script=2 * long), there)
     allotment.check_size(service("a", "admin", script=9 * long), there)
+
+
+def test_others_are_shown_less() -> None:
+    allotment, some = Allotment(enforced), "x" * 1000
+    there = kept(service("a", script=some, visibility="public"), service("b", "bob", script=some, visibility="public"))
+    for visibility in ("public", "restricted"):
+        with pytest.raises(ServiceQuota, match="quota of 4Ki for definitions that others see"):
+            allotment.check_size(service("c", script=2 * some, visibility=visibility), there)
+    allotment.check_size(service("c", script=2 * some), there)  # for oneself
+    allotment.check_size(service("a", "admin", script=9 * some, visibility="public"), there)
+
+
+def test_who_has_more_than_a_new_quota_may_still_make_it_less() -> None:
+    allotment, long = Allotment(enforced), "x" * 4000
+    there = kept(*(service(name, script=long, visibility="public") for name in "ab"))
+    allotment.check_size(service("a", script=long[::-1], visibility="public"), there)
+    allotment.check_size(service("a", script="true", visibility="public"), there)
+    with pytest.raises(ServiceQuota, match="others see"):
+        allotment.check_size(service("a", script=long + "x", visibility="public"), there)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hansa.kernel.clock import SystemClock
+from hansa.kernel.errors import Temporary
 from hansa.resources import NO_SHARE, Admission, Ledger, Needs, Share, Shares
 from hansa.services import Dispatcher, Job, Outcome, RunOrder, Service, Status, Waiting
 from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
@@ -361,3 +362,26 @@ async def nothing_is_held(admission: Admission) -> None:
         while admission.ledger.promised != Needs(0, 0):
             await asyncio.sleep(0.01)
     assert admission.shares.of("alice") == Needs(0, 0)
+
+
+class Untidy(Host):
+    """Cannot clear away after one of them."""
+
+    async def discard(self, name: str) -> None:
+        if name == "one":
+            raise Temporary("the store is away")
+
+
+async def test_one_that_cannot_be_cleared_away_ends_no_other(tmp_path: Path) -> None:
+    host = Untidy(30)
+    async with dispatching(tmp_path, host) as (dispatcher, jobs, _, _):
+        for name in ("one", "two"):
+            await jobs.accept(job(name))
+            dispatcher.offer(waiting(job(name)))
+            await status_of(jobs, name, Status.RUNNING)
+        await dispatcher.end(["one"], "it was deleted")
+        await status_of(jobs, "one", Status.FAILED)
+        await jobs.accept(job("three"))
+        dispatcher.offer(waiting(job("three")))
+        await status_of(jobs, "three", Status.RUNNING)
+        assert host.ran == ["one", "two", "three"]  # none of them twice

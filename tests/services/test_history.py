@@ -183,3 +183,22 @@ async def test_what_is_kept_longer_than_receipts_stays(database_url: str, tmp_pa
         await here.take_in("a")
         await here.end("a")
         assert await here.days_later(days) == (["a+"] if days < 30 else ["a"])
+
+
+class Ill(Host):
+    """Its disk does not let go of one of them."""
+
+    async def discard(self, name: str) -> None:
+        if name == "a":
+            raise OSError("input/output error")
+
+
+async def test_one_that_cannot_go_keeps_no_other(database_url: str, tmp_path: Path) -> None:
+    async with manager(database_url, tmp_path) as here:
+        here.job_host = Ill()
+        for name in "abc":
+            await here.take_in(name, receipt=False)
+            await here.end(name)
+        assert await here.days_later(11) == ["a"]
+        here.job_host = Host()
+        assert await here.days_later(0) == []

@@ -1,11 +1,13 @@
 """Which uploads does a service wait for?"""
 
+from dataclasses import replace
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hansa.services import Service, StorageIO
-from hansa.services.listening import Listening, input_folders, outermost
+from hansa.services import Record, Service, StorageIO
+from hansa.services.listening import Folders, Listening, input_folders, outermost
 
 steps = st.lists(st.sampled_from(["in", "in-a", "a", "b"]), min_size=1, max_size=4).map("/".join)
 folders = st.lists(st.tuples(st.sampled_from(["one", "two"]), steps), max_size=8)
@@ -43,3 +45,40 @@ def test_a_service_that_was_changed_listens_elsewhere() -> None:
     assert listening.folders(changed) == {"c": ("in/",)}
     listening.forget_others([])
     assert listening.folders(first) == {"b": ("in/",)}
+
+
+class Counted(Listening):
+    looked = 0
+
+    def folders(self, service: Service) -> Folders:
+        self.looked += 1
+        return super().folders(service)
+
+
+def record(name: str, *paths: str) -> Record:
+    named = msgspec.structs.replace(service(*paths), name=name)
+    return Record(named, version=1, phase="creating", stopped=False, made_buckets=(), created=0, updated=0)
+
+
+def test_uploads_to_a_bucket_are_the_business_of_those_who_listen_there() -> None:
+    listening = Counted()
+    one, two, both = record("one", "a/in", "a/more"), record("two", "b/in"), record("both", "a/in", "b/in")
+    for _ in range(3):
+        there = [one, two, both]
+        assert list(listening.of_bucket("a", there)) == [one, both]
+        assert list(listening.of_bucket("b", there)) == [two, both]
+        assert list(listening.of_bucket("c", there)) == []
+    assert listening.looked == 3, "all of them once, not at each upload"
+
+
+def test_those_who_come_change_or_go_are_noticed() -> None:
+    listening = Listening()
+    one, two = record("one", "a/in"), record("two", "a/in")
+    assert list(listening.of_bucket("a", [one])) == [one]
+    assert list(listening.of_bucket("a", [one, two])) == [one, two]
+    moved = replace(two, service=msgspec.structs.replace(two.service, input=service("b/in").input))
+    assert list(listening.of_bucket("a", [one, moved])) == [one]
+    assert list(listening.of_bucket("b", [one, moved])) == [moved]
+    ready = replace(moved, phase="ready")
+    assert list(listening.of_bucket("b", [one, ready])) == [ready]
+    assert list(listening.of_bucket("b", [one])) == []

@@ -6,7 +6,7 @@ import pytest
 
 from contracts.volume_places import Identity, VolumePlacesContract, volume
 from drivers.local.nesting import nest
-from hansa.drivers.local import remove
+from hansa.drivers.runs.removal import remove
 from hansa.storage import Folders
 
 

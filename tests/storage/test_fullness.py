@@ -6,7 +6,7 @@ from hansa.drivers.s3 import OpenStore
 from hansa.identity import Caller
 from hansa.kernel.errors import HansaError, Invalid, Temporary
 from hansa.storage import Accounting, Contents, Fullness, StoreNews
-from hansa.storage.accounting import most_objects
+from hansa.storage.contents import most_objects
 from hansa.storage.fullness import words
 from storage.furnished import Room
 
@@ -128,4 +128,6 @@ def test_why_a_bucket_is_full_is_said_in_words() -> None:
     assert "holds 2Ki of 1Ki." in words(Contents(2048, 1, True), 1024)
     assert "holds 2Ki of 1Ki, 1Ki of it in unfinished uploads" in words(Contents(1024, 1, True, 1024), 1024)
     assert "holds 10000 objects, and with 1Ki at most 10000 may be kept" in words(Contents(0, 10_000, True), 1024)
+    assert "holds 2Ki of 1Ki, 1Ki of it in names and metadata" in words(Contents(1024, 1, True, 0, 1024), 1024)
+    assert "more metadata, than can be counted" in words(Contents(0, 1, False), 1024)
     assert "unfinished uploads cannot be counted" in words(Contents(0, 0, True, None), 1024)

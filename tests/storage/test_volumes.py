@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hansa import resources
-from hansa.drivers.local import remove
+from hansa.drivers.runs.removal import remove
 from hansa.identity import Caller, Vault
 from hansa.kernel.errors import Invalid, NotFound
 from hansa.kernel.names import BadName

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hansa.identity import Vault
 from hansa.services import Job, Outcome, Status
 from hansa.services.delegation import AT_HOME, NOBODY, Delegation, Receipt, new_permit
+from hansa.services.delegation.ledger import adopted_name
 from hansa.store import Database, DelegationStore, JobStore, ReceiptStore, make_engine, schema
 from hansa.store.tables import delegations as table
 from hansa.store.tables import receipts
@@ -71,6 +72,37 @@ async def test_a_claim_is_remembered_whole_and_its_permit_sealed(stores: Stores,
     assert await stores.jobs.waiting() == []
     raw = await database.read(lambda c: str(c.execute(sa.select(table)).mappings().all()))
     assert fresh.permit not in raw
+
+
+def adopted(name: str, member: str = "visby") -> Delegation:
+    key = adopted_name("gray", member, "gray-v", name)
+    return offer(key, 1, phase="away", cluster_id=member, named=name, decision={"service": "gray"})
+
+
+async def test_jobs_of_members_are_kept_apart_from_ours_and_from_each_others(stores: Stores) -> None:
+    theirs, others = adopted("a"), adopted("a", "riga")
+    assert [await stores.away.adopt(one) for one in (theirs, theirs, others)] == [True, False, True]
+    assert await stores.away.claim(offer("a", 1))
+    assert {one.cluster_id for one in await stores.away.named("a")} == {"visby", "riga"}
+    assert theirs.adopted
+    assert await stores.away.get(theirs.job) == theirs
+    assert await stores.away.may_publish(theirs.job, 1)
+    await stores.away.heard(theirs.job, 1, 5.0, running_since=4.0)
+    assert [await stores.away.finished(theirs.job, 1, 6.0) for _ in range(2)] == [True, False]
+    assert await stores.away.get(theirs.job) is None  # nobody would ever remove it
+    assert (await stores.job("a")).status is Status.PENDING
+    ours = await stores.away.get("a")
+    assert ours is not None
+    assert (ours.phase, ours.publisher, ours.adopted) == ("offering", NOBODY, False)
+
+
+async def test_a_job_is_found_by_its_name_at_its_member_while_it_is_there(stores: Stores) -> None:
+    fresh = offer("a", 1, named="a-there")
+    assert await stores.away.claim(fresh)
+    assert await stores.away.named("a-there") == [fresh]
+    assert await stores.away.named("a") == await stores.away.named("") == []
+    assert await stores.away.take_back("a", 1, {})
+    assert await stores.away.named("a-there") == []
 
 
 @pytest.mark.parametrize("how", ["running", "ended", "away", "unknown", "same epoch", "earlier epoch", "published"])

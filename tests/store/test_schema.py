@@ -3,15 +3,17 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 
 from hansa.store import DatabaseDown, make_engine, schema
 from hansa.store.hub.tables import clusters, sections
-from hansa.store.tables import metadata
+from hansa.store.tables import jobs, metadata
 
 # The last revision of every release: a database left there must come up to date.
 RELEASES = {"empty": None, "0.1.0": "0001"}
@@ -31,6 +33,53 @@ def test_up_from_every_release(database_url: str, release: str) -> None:
             assert schema.current(connection) == schema.head()
     finally:
         engine.dispose()
+
+
+@pytest.mark.parametrize("release", [*RELEASES, "copied"])
+def test_no_number_is_given_twice(database_url: str, release: str) -> None:
+    """Also by SQLite, which would begin again at the highest that is left; also where jobs were copied meanwhile."""
+    engine = make_engine(database_url)
+    try:
+        if release == "copied":
+            schema.upgrade(engine, "0008")
+            with engine.begin() as connection:
+                connection.execute(sa.insert(jobs).values(_job("before")))
+                _copy(connection, "jobs")
+        elif RELEASES[release] is not None:
+            schema.upgrade(engine, str(RELEASES[release]))
+        schema.upgrade(engine)
+        with engine.begin() as connection:
+            first, second = (connection.execute(sa.insert(jobs).values(_job(name))) for name in ("one", "two"))
+            connection.execute(sa.delete(jobs).where(jobs.c.name == "two"))
+            third = connection.execute(sa.insert(jobs).values(_job("three")))
+            assert len({tuple(one.inserted_primary_key or ()) for one in (first, second, third)}) == 3
+            there = {*connection.execute(sa.select(jobs.c.name)).scalars()}
+            assert there - {"before"} == {"one", "three"}
+            assert ("before" in there) == (release == "copied")
+            assert {index["name"] for index in sa.inspect(connection).get_indexes("jobs")} >= {
+                index.name for index in jobs.indexes
+            }
+            if connection.dialect.name == "sqlite":
+                made = connection.execute(sa.text("select name, sql from sqlite_master where type = 'table'")).all()
+                counting = {row.name for row in made if "AUTOINCREMENT" in row.sql}
+                assert counting == {
+                    one.name for one in metadata.tables.values() if one.dialect_options["sqlite"]["autoincrement"]
+                }
+    finally:
+        engine.dispose()
+
+
+def _copy(connection: sa.Connection, table: str) -> None:
+    """What adding a column once did on SQLite: it lost which numbers were given."""
+    if connection.dialect.name == "sqlite":
+        with Operations(MigrationContext.configure(connection)).batch_alter_table(table, recreate="always"):
+            pass
+
+
+def _job(name: str) -> dict[str, Any]:
+    text = ("service", "owner", "viewer", "status", "phase", "reason")
+    numbers = ("created", "cpu", "memory", "attempt", "cpu_seconds")
+    return {"name": name, "event": b"", **dict.fromkeys(text, "x"), **dict.fromkeys(numbers, 1)}
 
 
 def test_members_stay_where_others_reach_them(database_url: str) -> None:

@@ -29,18 +29,19 @@ async def test_what_was_written_is_read_after_a_restart(database: Database) -> N
     assert fresh.secrets("gray") == {"environment.secrets.A": "s3cret"}
 
 
-async def test_whose_its_buckets_were_is_read_after_a_restart(database: Database) -> None:
+async def test_whose_its_buckets_were_and_where_its_members_is_read_after_a_restart(database: Database) -> None:
     vault = Vault([Vault.new_key()])
     store = ServiceStore(database, vault)
     await store.add(record(), {})
-    meant = await store.replace(replace(record(), bucket_owners={"gray": "alice", "shared": "bob"}), {}, 1)
+    noted = replace(record(), bucket_owners={"gray": "alice", "shared": "bob"}, endpoints={"visby": "https://visby"})
+    meant = await store.replace(noted, {}, 1)
     fresh = ServiceStore(database, vault)
     await fresh.load()
     assert fresh.get("gray") == meant
     assert fresh.secrets("gray") == {}
 
 
-async def test_a_service_kept_by_an_earlier_release_knows_no_owners_of_buckets(database: Database) -> None:
+async def test_a_service_kept_by_an_earlier_release_knows_nothing_of_them(database: Database) -> None:
     vault = Vault([Vault.new_key()])
     await ServiceStore(database, vault).add(record(), {})
     earlier = vault.seal({"kept.token": "t0ken", "kept.headers": "[]"})
@@ -49,7 +50,7 @@ async def test_a_service_kept_by_an_earlier_release_knows_no_owners_of_buckets(d
     await fresh.load()
     kept = fresh.get("gray")
     assert kept is not None
-    assert (kept.service.token, kept.bucket_owners) == ("t0ken", {})
+    assert (kept.service.token, kept.bucket_owners, kept.endpoints) == ("t0ken", {}, {})
 
 
 async def test_no_secret_is_readable_in_the_database(database: Database) -> None:

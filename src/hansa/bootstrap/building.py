@@ -127,11 +127,12 @@ def _open_door(given: Settings, store: s3.OpenStore) -> egress.Door:
     return egress.Door(egress.Rule.of(given.egress.allow, never=inner))
 
 
-def _dialling(door: egress.Door) -> Callable[[str, int, bool], Awaitable[socket.socket]]:
+def _dialling(door: egress.Door) -> Callable[[str, int, bool, str], Awaitable[socket.socket]]:
     """For those who move files: to a store whose address is no tenant's word wherever it is, else by the rule."""
 
-    async def dial(host: str, port: int, vouched: bool) -> socket.socket:
-        return await door.connect(host, port, timeout=_DIAL_SECONDS, own=((host, port),) if vouched else ())
+    async def dial(host: str, port: int, vouched: bool, payer: str) -> socket.socket:
+        own = ((host, port),) if vouched else ()
+        return await door.connect(host, port, timeout=_DIAL_SECONDS, own=own, whose=payer)
 
     return dial
 
@@ -225,7 +226,7 @@ def _keeping(ground: _Ground, ledger: resources.Ledger) -> _Keeping:
     gauges = resources.Gauges(running=running, disk=disk_used, volumes=volumes_used, buckets=buckets_used)
     quotas = resources.Quotas(QuotaStore(ground.database), given.quotas, gauges)
     shares = resources.Shares(quotas.share)
-    accounting = storage.Accounting(store, clock)
+    accounting = storage.Accounting(store, clock, ground.open_store.books)
     buckets = storage.Buckets(
         register,
         store,
@@ -397,7 +398,7 @@ async def _build(ground: _Ground) -> App:
     await app.membership.open()
     present = await engine.present()
     if app.loans is not None:
-        away = {services.lending.of_epoch(one.job, one.epoch): one.job for one in await abroad.delegations.active()}
+        away = {services.lending.of(one): one.job for one in await abroad.delegations.active()}
         await loans.take_over(room, app.loans, {name: name for name in present} | away)
     await _take_up(room)
     await _clear_work(room, present)

@@ -117,6 +117,9 @@ async def _isolation(_: Settings) -> Check:
 async def _disk_limits(given: Settings) -> Check:
     most = local.Space(given.data.absolute(), given.jobs).most
     has = local.per_run(given.jobs, most)
+    if shortage := local.shortage(given.jobs, most):
+        hint = "lower jobs.disk_reserve, raise jobs.disk, or have data on a larger disk"
+        return Check("disk limits", False, f"no job can ever begin: {shortage}", hint)
     size = quantities.show_size(has)
     if has < quantities.size(given.jobs.disk_per_run, what="disk"):
         size = f"{size} (half of this small disk, not {given.jobs.disk_per_run})"

@@ -75,8 +75,8 @@ class Ground:
     """What engines are built on."""
 
     open_store: s3.OpenStore
-    dial: Callable[[str, int, bool], Awaitable[socket.socket]]
-    """Connects to a store on behalf of a run; True if its address is no tenant's word."""
+    dial: Callable[[str, int, bool, str], Awaitable[socket.socket]]
+    """Connects to a store on behalf of a run; True if its address is no tenant's word; for whom."""
     away_keys: services.AwayKeys
     """Address and keys of our own store for a run that is not on this machine."""
     admission: resources.Admission

@@ -119,8 +119,8 @@ class KeyHolders:
 
     async def add(self, cluster_id: str) -> None:
         if cluster_id not in self._known:
-            self._known.add(cluster_id)
-            await self._facts.set(self._FACT, sorted(self._known))
+            await self._facts.set(self._FACT, sorted({*self._known, cluster_id}))
+            self._known.add(cluster_id)  # only now: who calls again after a failure writes it down
 
 
 class AwayKeys:

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import structlog
+
 from hansa import services, storage
 from hansa.drivers import s3
 from hansa.kernel import errors
 from hansa.kernel.clock import Clock
 from hansa.services import Room
 from hansa.store import Database, LoanEndStore
+
+_log = structlog.get_logger("hansa")
 
 
 def surely_ended(store: s3.OpenStore, database: Database, clock: Clock) -> s3.OpenStore:
@@ -30,7 +34,10 @@ async def take_over(room: Room, loans: storage.SureLoans, alive: Mapping[str, st
     for name, job in alive.items():
         try:
             reach = await services.lending.reach_now(room, job)
-        except errors.Forbidden:
+        except errors.Temporary:
+            raise
+        except errors.HansaError as error:  # whatever is wrong with one job, the manager starts
+            _log.warning("keys of a job that is away end: it may not use its data now", job=job, error=error.message)
             await loans.end(name)
         else:
             loans.take_over(name, reach)

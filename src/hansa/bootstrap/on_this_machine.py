@@ -17,6 +17,7 @@ from hansa import resources, services, storage
 from hansa.bootstrap import data_folder
 from hansa.bootstrap.engines import Engines, Ground, Nodes
 from hansa.drivers import egress, local, s3
+from hansa.drivers.runs import removal
 from hansa.kernel import disk_room, quantities
 from hansa.resources import Needs
 from hansa.settings import Settings
@@ -39,7 +40,7 @@ class OnThisMachine:
         self._disks: local.Disks | None = None
         gid = given.sandbox.uid_base if os.geteuid() == 0 else None
         self._places = local.VolumeImages(
-            storage.Folders(data / "volumes", local.remove, gid=gid), lambda: self._no_images
+            storage.Folders(data / "volumes", removal.remove, gid=gid), lambda: self._no_images, self._let_go
         )
         self._space = local.Space(data, given.jobs, self._places.taken)
         self._per_run = local.per_run(given.jobs, self._space.most)
@@ -112,6 +113,8 @@ class OnThisMachine:
             self._no_images = "jobs have no user ids of their own"
         if why := self._no_images:
             _log.warning("disk limits are soft: a run that writes too much is ended some moments later", reason=why)
+        if shortage := local.shortage(self._given.jobs, self._space.most):
+            _log.warning("no job can ever begin: the disk is too small", reason=shortage)
         if (usual := quantities.size(self._given.jobs.disk_per_run, what="disk")) > self._per_run:
             has, instead = quantities.show_size(self._per_run), quantities.show_size(usual)
             _log.warning("the disk is small: each run has less of it than usual", disk=has, usual=instead)
@@ -120,6 +123,11 @@ class OnThisMachine:
         )
         self._parts.callback(disks.close)
         return disks
+
+    def _let_go(self, folder: Path) -> None:
+        """Of the volume that runs saw there."""
+        if self._disks is not None:
+            self._disks.drop_volume(folder)
 
     def _own_store(self, opened: s3.OpenStore, background: local.Background) -> local.OwnStore:
         """As this machine reaches it, which may be another address than its clients' own."""

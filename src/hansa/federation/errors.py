@@ -147,6 +147,12 @@ class TooManyCertificates(errors.Conflict):
     code = "federation.too-many-certificates"
 
 
+class GoodbyeInDoubt(errors.Conflict):
+    """Somebody says goodbye for a cluster, and it is not certain that it is the cluster itself."""
+
+    code = "federation.goodbye-in-doubt"
+
+
 class RotationUnderWay(errors.Conflict):
     """A new root is being introduced already."""
 

@@ -23,7 +23,7 @@ _MOST_REPORTS = 1000
 _LONGEST = 2000  # characters of a report
 _LONGEST_NAME = 63  # of a section
 # Kinds of what the hub itself tells of a cluster.
-_HUBS_OWN = kept_changes.DECIDED | {"address", "certificate", "facts", "senders", "state"}
+_HUBS_OWN = kept_changes.DECIDED | {"address", "certificate", "facts", "goodbye", "senders", "state"}
 
 
 def member(hub: Hub, cluster: str, serial: str) -> Known:

@@ -4,7 +4,6 @@ The one table both sides go by: the hub takes nothing else into a configuration 
 these while it runs. Their types, limits and sentences are those of `settings`; nothing is said twice.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ import msgspec
 from pydantic import BaseModel
 
 from hansa import settings
-from hansa.kernel import errors
+from hansa.kernel import errors, near_names
 
 NAMES: frozenset[str] = frozenset(
     {
@@ -46,6 +45,7 @@ NAMES: frozenset[str] = frozenset(
         "quotas.memory",
         "quotas.min_disk_per_volume",
         "quotas.services",
+        "quotas.shared_definitions",
         "quotas.storage_per_bucket",
         "quotas.volumes",
     }
@@ -80,7 +80,8 @@ def leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for group in sorted(tree):
         inner = tree[group]
         if not isinstance(inner, Mapping):
-            raise settings.BadSetting(f"{group} must be a table of settings", hint='for example {"jobs": {"cpu": "2"}}')
+            hint = 'for example {"jobs": {"cpu": "2"}}'
+            raise settings.BadSetting(f"{group[:80]} must be a table of settings", hint=hint)
         for key in sorted(inner):
             yield f"{group}.{key}", inner[key]
 
@@ -138,6 +139,6 @@ def _not_live(name: str) -> NotLive:
     if name in settings.names():
         hint = "set it in the cluster's own settings"
         return NotLive(f"{name} can only be changed with a restart", hint=hint, setting=name)
-    close = difflib.get_close_matches(name, sorted(NAMES), n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]}?" if close else "docs/reference/settings.md lists them all"
+    close = near_names.nearest(name, sorted(NAMES), cutoff=0.5)
+    hint = f"did you mean {close}?" if close else "docs/reference/settings.md lists them all"
     return NotLive(f"{name[:80]} is not a setting", hint=hint, setting=name[:80])

@@ -40,6 +40,7 @@ class Known:
     gaps: list[float] = field(default_factory=list)  # seconds between its last heartbeats, oldest first
     senders: Senders = field(default_factory=Senders)
     reporting: Allowance = field(default_factory=lambda: Allowance(_REPORTS_AT_ONCE, _REPORTS_PER_SECOND))
+    doubted: float = -1e9  # when the history last told of a goodbye that may not be its own
     settled: tuple[object, ...] = ()  # all it was judged by when it was last heard in time and nothing was to be done
 
     @property
@@ -181,6 +182,8 @@ class Registry:
         if known.seen is None or sighting.seen > known.seen:
             known.senders.heard(sighting.run, sighting.number, sighting.seen)
             known.seen, known.number = sighting.seen, sighting.number
+        else:
+            known.senders.also_heard(sighting.run, sighting.seen)
         known.received = max(known.received, sighting.received)
         changed = False
         for name, (number, body) in sighting.sections.items():

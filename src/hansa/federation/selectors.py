@@ -10,7 +10,6 @@
 An empty selector means every cluster. `selector_keys` says what can be named.
 """
 
-import difflib
 import functools
 import re
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import NoReturn
 from hansa.federation import errors, selector_keys
 from hansa.federation.registry import Known
 from hansa.federation.selector_keys import ALIASES, KEYS, LABEL, OPERATORS, Key, Test
+from hansa.kernel import near_names
 from hansa.kernel.errors import Invalid
 
 _LONGEST = 2000
@@ -176,6 +176,6 @@ def _shown(value: str) -> str:
 def _nearest(name: str) -> str:
     """What was perhaps meant."""
     known = [*KEYS, *ALIASES]
-    if close := difflib.get_close_matches(name.lower(), known, 1):
-        return f"did you mean {close[0]}?"
+    if close := near_names.nearest(name.lower(), known):
+        return f"did you mean {close}?"
     return f"use {LABEL}<label> for a label, or one of {', '.join(sorted(known))}"

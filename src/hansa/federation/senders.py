@@ -4,6 +4,9 @@ Every start of a manager sends with a mark of its own (`Heartbeat.run`), which i
 back after another was heard never stopped. Of managers that send no mark, and of copies of a whole machine, the numbers
 tell: they only grow at one sender. A heartbeat that was overtaken on its way looks the same, and so may the next one
 after it; so a few are not enough, and of numbers, which are overtaken more often, more are needed.
+
+A thief does not know the mark of the manager that runs, but can report with one of its own. So a mark vouches for
+somebody only if no other was heard for long.
 """
 
 _FORMER = 8  # marks that are remembered
@@ -13,11 +16,13 @@ CERTIFICATE = "certificate"  # a section of the hub's own: the serial of the cer
 
 
 class Senders:
-    __slots__ = ("_back", "_former", "_less", "_shown", "number", "run")
+    __slots__ = ("_back", "_former", "_less", "_shown", "alone_since", "is_first", "number", "run")
 
     def __init__(self) -> None:
         self.run: str | None = None  # of the last heartbeat
         self.number = 0
+        self.alone_since = 0.0  # when no other mark was heard any more than the last one
+        self.is_first = True  # no other was ever heard, as far as this process knows
         self._former: tuple[str, ...] = ()
         self._back = _Times(3, 3600.0)  # when a mark came back
         self._less = _Times(5, 600.0)  # when a number was not greater than the one before
@@ -27,11 +32,20 @@ class Senders:
         if run == self.run:
             if number <= self.number:
                 self._less.add(at)
-        elif self.run is not None:
+        else:
+            self.alone_since = at
             if run in self._former:
                 self._back.add(at)
-            self._former = (*(one for one in self._former if one != self.run), self.run)[-_FORMER:]
+            if self.run is not None:
+                self.is_first = False
+                self._former = (*(one for one in self._former if one != self.run), self.run)[-_FORMER:]
         self.run, self.number = run, number
+
+    def also_heard(self, run: str, at: float) -> None:
+        """By another process, before the last one that we heard."""
+        if self.run is not None and run != self.run:
+            self.is_first = False
+            self.alone_since = max(self.alone_since, at)
 
     def showed(self, serial: str, at: float) -> None:
         self._shown.pop(serial, None)

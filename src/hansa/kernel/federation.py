@@ -55,9 +55,9 @@ class FederationSettings(_Group):
     load_formula: Literal["free-cpu", "relative"] = "free-cpu"
     """`free-cpu` maps 0 to 32 free cores to 100 to 0; `relative` is the later upstream formula, by shares."""
     oscar_members: bool = True
-    """Whether services may have members that take no keys of their own: OSCAR's own managers, and older Hansas. With
-    each job, and for their status, they are shown an access token of the service's owner, good in all clusters. A hub
-    can forbid it, and not allow what these settings forbid; so with the next two."""
+    """Whether services may have members that take no keys of their own: OSCAR's own managers, and older Hansas that
+    these settings call `oscar`. With each job, and for their status, they are shown an access token of the service's
+    owner, good in all clusters. A hub can forbid it, and not allow what these settings forbid; so with the next two."""
     oscar_refresh_tokens: bool = True
     """Whether such members of a mesh are given the service's refresh token, as OSCAR does. OSCAR's manager hands it to
     every job of the service there, so whoever can run code in one of them can act as the owner until it is revoked."""

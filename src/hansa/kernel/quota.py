@@ -49,5 +49,7 @@ class QuotaSettings(BaseModel):
     """How many services one user may have, replicas that other clusters made for them included."""
     definitions: Amount = "16Mi"
     """What the definitions of one user's services may hold together; scripts are the most of it."""
+    shared_definitions: Amount = "1Mi"
+    """What those of them may hold together that are not private: they stand, whole, in the lists of others."""
     enforce: bool = True
     """Whether a user's quota is enforced; the admin is never limited."""

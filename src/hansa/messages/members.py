@@ -24,7 +24,7 @@ class Join(Message, frozen=True, kw_only=True):
 
 class Joined(Message, frozen=True, kw_only=True):
     cluster: str
-    incarnation: int  # grows each time a cluster of this id joins: reports of a former life are refused
+    incarnation: Count  # grows each time a cluster of this id joins: reports of a former life are refused
     state: str  # a `State`; a newer hub may know others
     certificate: str  # PEM, the chain
     roots: str  # PEM
@@ -34,6 +34,10 @@ class Joined(Message, frozen=True, kw_only=True):
 
 class Renew(Message, frozen=True, kw_only=True):
     request: str
+
+
+class Leave(Message, frozen=True, kw_only=True):
+    run: Annotated[str, Meta(max_length=64)] = ""  # as in its heartbeats; an earlier release says nothing at all
 
 
 class Report(Message, frozen=True, kw_only=True):
@@ -58,11 +62,11 @@ class Heartbeat(Message, frozen=True, kw_only=True):
 class Heard(Message, frozen=True, kw_only=True):
     """The answer to a heartbeat."""
 
-    number: int
-    desired: int  # the newest generation of what this cluster should know
+    number: Count
+    desired: Count  # the newest generation of what this cluster should know
     every: float  # seconds until the next one
     whole: bool = False  # we miss something: send every section next time
-    received: int = 0  # reports up to this number are here
+    received: Count = 0  # reports up to this number are here
     state: str = "ready"  # a `State`; a newer hub may know others
 
 
@@ -80,13 +84,13 @@ class Setting(Message, frozen=True, kw_only=True):
     """One configuration document at the version this cluster should have."""
 
     name: str
-    version: int
+    version: Count
 
 
 class Desired(Message, frozen=True, kw_only=True):
     """All a cluster should know. A new generation whenever anything in it changes."""
 
-    generation: int
+    generation: Count
     state: str  # as above
     cordoned: bool = False
     drain: bool = False

@@ -30,6 +30,7 @@ class Limits:
     storage_per_bucket: int
     services: int
     definitions: int
+    shared_definitions: int
 
     @classmethod
     def of(cls, settings: QuotaSettings) -> "Limits":
@@ -46,6 +47,7 @@ class Limits:
             storage_per_bucket=quantities.size(settings.storage_per_bucket, what="storage_per_bucket"),
             services=settings.services,
             definitions=quantities.size(settings.definitions, what="definitions"),
+            shared_definitions=quantities.size(settings.shared_definitions, what="shared_definitions"),
         )
 
     def changed(self, change: Mapping[str, int]) -> "Limits":

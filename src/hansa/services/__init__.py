@@ -2,8 +2,8 @@
 
 A definition (`service`) is checked (`validation`), created with its buckets and processes (`creation`), read by
 visibility (`reading`). A job (`job`) is accepted (`submission`, `uploads`), counts to its owner (`backlog`), waits in
-order (`queue`), is run by an engine (`dispatch`, `ports`) and stays readable (`history`). Secrets are kept apart
-(`secret_parts`).
+order (`queue`), is run by an engine (`dispatch`, `ports`) and stays readable (`history`). Whoever waits for an answer
+takes turns (`call_line`). Secrets are kept apart (`secret_parts`).
 """
 
 from hansa.resources import Invocation
@@ -28,6 +28,7 @@ from hansa.services import (
 )
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog, Share
+from hansa.services.call_line import CallLine
 from hansa.services.delegation import (
     AT_HOME,
     NOBODY,
@@ -59,6 +60,7 @@ from hansa.services.job import ENDED, Job, Outcome, Status, new_name
 from hansa.services.operation import Operation, Operations, Touched
 from hansa.services.peers import (
     Address,
+    Adoption,
     AwayJob,
     Credentials,
     Handover,
@@ -113,11 +115,13 @@ __all__ = [
     "ENDED",
     "NOBODY",
     "Address",
+    "Adoption",
     "Allotment",
     "AwayJob",
     "AwayKeys",
     "Backlog",
     "BadService",
+    "CallLine",
     "ClusterRef",
     "Credentials",
     "Delegation",

@@ -1,12 +1,14 @@
 """How many services may one owner have, and how long may their definitions be together? Each is kept in memory, looked
-at by every loop, and listed to whoever may see it; so one owner must not have any number of them. Pure."""
+at by every loop, and listed, whole, to whoever may see it; so one owner must not have any number of them, and shows
+others less than they may have for themselves. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
 
+from hansa.identity import access
 from hansa.kernel import quantities
 from hansa.resources import Limits
 from hansa.services.errors import ServiceQuota
@@ -27,14 +29,14 @@ class Allotment:
     @contextmanager
     def entering(self, service: Service, kept: Iterable[Record]) -> Iterator[None]:
         """Counted before it is written down: of many that come at once none is let in on an old count."""
-        others = self._others(service, kept)
+        own = self._own(service.owner, kept)
         limits = self.enforced(service.owner)
-        if limits is not None and len(others) >= limits.services:
+        if limits is not None and len(own.keys() - {service.name}) >= limits.services:
             raise ServiceQuota(
                 f"the quota of {limits.services} services is used up",
                 hint="delete a service, or ask the cluster's operator for more (quotas.services)",
             )
-        self._check_size(service, others)
+        self._check_size(service, own)
         self._under_way.append(service)
         try:
             yield
@@ -43,18 +45,32 @@ class Allotment:
 
     def check_size(self, service: Service, kept: Iterable[Record]) -> None:
         """As if it were there already, in place of what had its name."""
-        self._check_size(service, self._others(service, kept))
+        self._check_size(service, self._own(service.owner, kept))
 
-    def _others(self, service: Service, kept: Iterable[Record]) -> list[Service]:
+    def _own(self, owner: str, kept: Iterable[Record]) -> dict[str, Service]:
         there = (*self._under_way, *(one.service for one in kept))  # one that is nearly written down may be in both
-        own = {one.name: one for one in there if one.owner == service.owner}
-        return [one for one in own.values() if one.name != service.name]
+        return {one.name: one for one in there if one.owner == owner}
 
-    def _check_size(self, service: Service, others: Iterable[Service]) -> None:
+    def _check_size(self, service: Service, own: Mapping[str, Service]) -> None:
         limits = self.enforced(service.owner)
-        if limits is not None and weight(service) + sum(map(weight, others)) > limits.definitions:
+        if limits is None:
+            return
+        after = {**own, service.name: service}.values()
+        if sum(map(weight, after)) > limits.definitions:
             show = quantities.show_size(limits.definitions)
             raise ServiceQuota(
                 f"the quota of {show} for the definitions of your services does not allow this one",
                 hint="put programs and data into a bucket, or ask the cluster's operator for more (quotas.definitions)",
             )
+        grows = _shown(service) > (_shown(own[service.name]) if service.name in own else 0)
+        if grows and sum(map(_shown, after)) > limits.shared_definitions:
+            show = quantities.show_size(limits.shared_definitions)
+            raise ServiceQuota(
+                f"the quota of {show} for definitions that others see in their lists does not allow this one",
+                hint="make it private, put its program into a bucket, or ask the operator (quotas.shared_definitions)",
+            )
+
+
+def _shown(service: Service) -> int:
+    """Bytes that it takes in lists of others."""
+    return 0 if service.visibility == access.PRIVATE else weight(service)

@@ -82,7 +82,8 @@ async def create(room: Room, caller: Caller, definition: Service, authorization:
         prepared = await replicas.prepare(room, public, secrets, authorization)
         secrets, absent, notes = prepared.secrets, prepared.absent, prepared.notes
     now = room.clock.now()
-    record = Record(public, 1, "creating", False, (), now, now)
+    endpoints = replicas.noted(room, public, {}, by_owner=True)
+    record = Record(public, 1, "creating", False, (), now, now, endpoints=endpoints)
     async with room.changing(service.name):
         async with exposed_share.within_quota(room, public):
             with room.allotment.entering(service, room.records.all()):
@@ -204,8 +205,15 @@ async def update(room: Room, caller: Caller, definition: Service, authorization:
             if new_folders:
                 await _prepare_folders(room, service)
             named = room.buckets.known(_named_here(room, service))
-            owners = bucket_owners.noted(named, old.bucket_owners, by_owner=caller.uid == before.owner)
-            fresh = replace(old, service=public, made_buckets=made, updated=room.clock.now(), bucket_owners=owners)
+            by_owner = caller.uid == before.owner
+            fresh = replace(
+                old,
+                service=public,
+                made_buckets=made,
+                updated=room.clock.now(),
+                bucket_owners=bucket_owners.noted(named, old.bucket_owners, by_owner=by_owner),
+                endpoints=replicas.noted(room, public, old.endpoints, by_owner=by_owner),
+            )
             async with exposed_share.within_quota(room, public):
                 record = await room.records.replace(fresh, secrets, old.version)
             undo.pop_all()

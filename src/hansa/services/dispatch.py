@@ -162,7 +162,7 @@ class Dispatcher:
     async def recover(self) -> None:
         """After a start: what ran when we died waits again, in its old place."""
         for name in await self._jobs.requeue_running(self._most_attempts, self._clock.now()):
-            await self._host.discard(name)
+            await self._discard(name)
         await self._read_waiting(await self._host.ended())
 
     async def _read_waiting(self, ended: frozenset[str] = frozenset()) -> None:
@@ -184,6 +184,15 @@ class Dispatcher:
         """The database did not say whether it took a job: what it holds is read again when it answers."""
         self._look_again = True
         self._wake.set()
+
+    @contextmanager
+    def surely(self) -> Iterator[None]:
+        """While a job is made to wait here again: if that is cut short it is not forgotten, wherever it was cut."""
+        try:
+            yield
+        except BaseException:
+            self.look_again()
+            raise
 
     def wake(self) -> None:
         """Something may start that might not before."""
@@ -257,7 +266,7 @@ class Dispatcher:
             outcome = await self._outcome(job)
             await self._write_end(name, outcome)
             self._on_change(job, outcome)
-            await self._host.discard(name)
+            await self._discard(name)
         except NoRoom as full:
             await self._turn_away(waiting, full.message)
         except asyncio.CancelledError:
@@ -265,10 +274,17 @@ class Dispatcher:
             if ended is None:
                 raise  # the manager stops; the job waits again after the next start
             await self._write_end(name, Outcome(False, None, ended.reason))
-            await self._host.discard(name)
+            await self._discard(name)
         except Exception as error:  # one job's trouble must not end the others
             _log.exception("the job could not be followed", job=name)
             await self._write_end(name, Outcome(False, None, f"the manager failed: {type(error).__name__}"))
+
+    async def _discard(self, name: str) -> None:
+        """What cannot go now goes with the job's record: nobody's following ends because of it."""
+        try:
+            await self._host.discard(name)
+        except Exception as error:  # a store that is away, a disk that is ill
+            _log.warning("a run could not be cleared away yet", job=name, error=str(error) or type(error).__name__)
 
     async def _turn_away(self, waiting: Waiting, reason: str) -> None:
         """It waits again, to be offered to members first."""

@@ -30,7 +30,7 @@ class NotTaking(errors.Conflict):
 class Workload:
     """What a cluster that drains still waits for."""
 
-    running: int  # here, and ours at members
+    running: int  # here, and ours at members; not what was submitted to them
     waiting: int
 
 
@@ -40,6 +40,13 @@ def require_open(room: Room, present: Job | None = None) -> None:
         return
     why = "is being drained" if room.duty.draining else "is cordoned"
     raise NotTaking(f"{room.cluster_id} {why} and takes no jobs of other clusters", hint="try another member")
+
+
+def require_staying(room: Room) -> None:
+    """Raises `NotTaking` where a member asks for keys to data that may soon be out of reach. A cluster that is only
+    cordoned stays."""
+    if room.duty.draining:
+        raise NotTaking(f"{room.cluster_id} is being drained and lends no keys for jobs of others", hint="try later")
 
 
 def may_start(room: Room, waiting: Waiting, in_vain: Callable[[str], bool]) -> bool:
@@ -77,5 +84,6 @@ def _is_of_another(room: Room, job: str) -> bool:
 
 
 async def workload(room: Room) -> Workload:
-    away = len(await room.delegations.active())
+    """Not what members have of their own: they could keep us from draining."""
+    away = sum(not one.adopted for one in await room.delegations.active())
     return Workload(room.dispatcher.running + away, room.dispatcher.waiting)

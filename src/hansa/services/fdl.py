@@ -40,13 +40,18 @@ class Definition:
         secrets = environment.get("secrets") or environment.get("Secrets") or {}
         return bool(secrets.get("refresh_token"))
 
+    @property
+    def undescribed_clusters(self) -> tuple[str, ...]:
+        """The clusters of its members that the file itself does not describe."""
+        members = (self.service.get("federation") or {}).get("members") or self.service.get("replicas") or []
+        named = dict.fromkeys(str(member.get("cluster_id", "")) for member in members)
+        return tuple(name for name in named if name not in (self.service.get("clusters") or {}))
+
     def with_clusters(self, known: Mapping[str, Mapping[str, Any]]) -> "Definition":
         """With each federation member's cluster that the file does not describe itself."""
-        members = (self.service.get("federation") or {}).get("members") or self.service.get("replicas") or []
         clusters = dict(self.service.get("clusters") or {})
-        for member in members:
-            name = member.get("cluster_id", "")
-            if name in known and name not in clusters:
+        for name in self.undescribed_clusters:
+            if name in known:
                 clusters[name] = {"auth_user": "", "auth_password": "", **known[name]}
         return replace(self, service={**self.service, "clusters": clusters}) if clusters else self
 

@@ -5,14 +5,13 @@
 and this table says which of the two a field wants.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import yaml
 
-from hansa.kernel import bounded_yaml, errors
+from hansa.kernel import bounded_yaml, errors, near_names
 
 Warn = Callable[[str], None]
 Fit = Callable[[Any, str, Warn], Any]
@@ -93,8 +92,8 @@ def is_empty(value: Any) -> bool:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """ "; did you mean X?" for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name.lower(), [*known], n=1, cutoff=0.6)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = near_names.nearest(name.lower(), known)
+    return f"; did you mean {near}?" if near else ""
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,10 @@
 """Jobs of a service as their owners see them: pages, logs, deletion."""
 
+import structlog
+
 from hansa.identity import Caller
 from hansa.kernel import names
+from hansa.kernel.errors import HansaError
 from hansa.services import reading
 from hansa.services.delegation import following
 from hansa.services.errors import JobNotFound
@@ -9,6 +12,7 @@ from hansa.services.job import ENDED, Job, Status
 from hansa.services.ports import JobPage
 from hansa.services.room import Room
 
+_log = structlog.get_logger("hansa.jobs")
 _AT_ONCE = 500
 
 
@@ -73,8 +77,10 @@ async def purge(room: Room) -> int:
     # first the receipts: a job is kept for as long as its origin may ask how it ended
     receipts = await room.receipts.forget(now - limits.keep_receipts, _AT_ONCE)
     old = await room.jobs.expired(now - limits.keep, _AT_ONCE)
-    await forget(room, old, "it was deleted")
-    return len(old) + receipts + await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
+    await following.call_off(room, old)
+    gone = [name for name in old if await _could_clear(room, name)]
+    await _strike(room, gone)
+    return len(gone) + receipts + await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
 
 
 async def forget(room: Room, jobs: list[str], reason: str) -> None:
@@ -82,8 +88,26 @@ async def forget(room: Room, jobs: list[str], reason: str) -> None:
     await room.dispatcher.end(jobs, reason)
     await following.call_off(room, jobs)
     for name in jobs:
-        await room.job_host.discard(name)
-        await room.logs.remove(name)
+        await _clear(room, name)
+    await _strike(room, jobs)
+
+
+async def _clear(room: Room, name: str) -> None:
+    await room.job_host.discard(name)
+    await room.logs.remove(name)
+
+
+async def _could_clear(room: Room, name: str) -> bool:
+    """One that cannot go now keeps no other from going, and is tried again with the next round."""
+    try:
+        await _clear(room, name)
+    except (HansaError, OSError) as error:
+        _log.warning("an old job could not be forgotten yet", job=name, error=str(error))
+        return False
+    return True
+
+
+async def _strike(room: Room, jobs: list[str]) -> None:
     # first the receipts: the keys in them must not wait for the next job of that name
     await room.receipts.remove(*jobs)
     await room.jobs.remove(jobs)

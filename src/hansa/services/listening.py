@@ -1,8 +1,9 @@
-"""Which uploads does a service wait for? Asked of all services for each upload of anybody, so the answers are kept."""
+"""Which services wait for an upload? Asked for each upload of anybody, so those of a bucket are known beforehand."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
+from hansa.services.ports import Record
 from hansa.services.service import Service, provider_of, split_path
 
 Folders = Mapping[str, tuple[str, ...]]
@@ -37,6 +38,19 @@ class Listening:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Service, Folders]] = {}
+        self._sorted: Sequence[Record] = ()
+        self._by_bucket: dict[str, list[Record]] = {}
+
+    def of_bucket(self, bucket: str, records: Sequence[Record]) -> Sequence[Record]:
+        """Those of all `records` that have a folder in it. They are sorted anew when one of them is another than
+        before, which is seen at once: the others are the very same."""
+        if records != self._sorted:
+            self._by_bucket = {}
+            for record in records:
+                for each in self.folders(record.service):
+                    self._by_bucket.setdefault(each, []).append(record)
+            self._sorted = records
+        return self._by_bucket.get(bucket, ())
 
     def folders(self, service: Service) -> Folders:
         known = self._known.get(service.name)

@@ -100,7 +100,9 @@ async def change(
             gone = [member for member in before if identity(member) not in kept]
             removal = await replicas.plan_removal(room, record, gone, authorization)
         notes = await replicas.risks(room, changed, room.records.secrets(name))
-        record = await _save(room, record, changed)
+        by_owner = caller.uid == record.service.owner
+        endpoints = replicas.noted(room, changed, record.endpoints, by_owner=by_owner)
+        record = await _save(room, replace(record, endpoints=endpoints), changed)
     failures = await replicas.spread(room, record, authorization)
     failures += await replicas.remove_workers(room, removal)
     return Changed(after.topology, after.members, tuple(failures), notes)

@@ -23,6 +23,7 @@ class Touched:
     before: dict[str, Any] | None  # its definition as it was, None if it had none
     undone: bool = False
     error: str = ""  # why it could not be applied, or not yet undone
+    moved: str = ""  # why credentials of people are not shown at this address, if they are not
 
     @property
     def key(self) -> str:

@@ -34,6 +34,12 @@ class PeerRefused(errors.HansaError):
         self.problem = problem  # the code a Hansa peer gave, "" from others
 
 
+class NameTaken(PeerRefused):
+    """A member has another job of that name, and would take this one under another."""
+
+    code = "peer.name-taken"
+
+
 class UntrustedCluster(errors.Forbidden):
     """A definition names a cluster this manager was not told to trust."""
 
@@ -49,6 +55,7 @@ class Address:
     verify: bool = True
     kind: str = ""  # "hansa" if the settings or the hub say so, "oscar" by the settings alone; its own word counts less
     shares_store: bool = False  # by the settings alone
+    by_hub: bool = False  # that it is there the hub says, and no setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,18 @@ class Handover:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What a replica asks its coordinator for: keys for one job."""
+
+    service: str  # the coordinator's
+    member: str  # who asks, as cluster/service
+    job: str
+    permit: str = field(repr=False)  # the coordinator asks about the job with it
+    caller: str = field(default="", repr=False)  # the authorization of whoever submitted it, if they showed their own
+    of: str = ""  # the job that is handed on, for which the next cluster gets keys under the name `job`
+
+
 class Peer(Protocol):
     """One other manager. Every method may raise `PeerUnreachable` or `PeerRefused`."""
 
@@ -139,14 +158,19 @@ class Peer(Protocol):
         have any shape."""
         ...
 
-    async def create(self, service: Service, credentials: Credentials) -> None: ...
+    async def create(self, service: Service, credentials: Credentials) -> None:
+        """With all secrets that are in it, like `update`: who may get which was decided when it was planned, and the
+        peer is not asked again what it is."""
+        ...
+
     async def update(self, service: Service, credentials: Credentials) -> None: ...
     async def remove(self, service: str, credentials: Credentials) -> None:
         """A missing service is fine."""
         ...
 
-    async def put_back(self, definition: Mapping[str, Any], credentials: Credentials) -> None:
-        """An earlier definition, exactly as `read` gave it."""
+    async def put_back(self, definition: Mapping[str, Any], credentials: Credentials, *, blanks: bool) -> None:
+        """An earlier definition, exactly as `read` gave it. `blanks`: whether the peer takes a blank secret for the one
+        it has; OSCAR's own manager does not."""
         ...
 
     async def change_members(
@@ -194,9 +218,9 @@ class Peer(Protocol):
         touch there (`reach`), for a peer that has the same store."""
         ...
 
-    async def adopt(self, service: str, member: str, job: str, event: bytes, key: str, permit: str) -> dict[str, str]:
+    async def adopt(self, wanted: "Adoption", key: str, event: bytes) -> dict[str, str]:
         """At the coordinator of a replica with this key: the store of the data of a job that was submitted to the
-        replica, as `origin_storage` tells it. The coordinator asks about the job with this permit."""
+        replica, or that it hands on, as `origin_storage` tells it."""
         ...
 
     async def fresh_token(self, service: str, group_key: str) -> tuple[str, float]:

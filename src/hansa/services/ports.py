@@ -28,6 +28,8 @@ class Record:
     updated: float
     bucket_owners: Mapping[str, str] = field(default_factory=dict)
     """Whose each of its buckets was when its owner last wrote it; see `bucket_owners.py`."""
+    endpoints: Mapping[str, str] = field(default_factory=dict)
+    """Where the cluster of each member was when its owner last wrote it; see `replicas/whereabouts.py`."""
 
 
 class Services(Protocol):
@@ -177,6 +179,7 @@ class RunOrder:
     newest: Callable[[], Mapping[str, str]] | None = None  # if its data is elsewhere: that store, with the keys of now
     movable: bool = False  # another cluster may run it: an engine that has no room for it says so (`NoRoom`)
     submitter: str = ""  # who asked for it; "" for what the service's owner wants to stand ready
+    weigh: Callable[[int], None] | None = None  # hears of bytes of an answer before we hold them; raises if too many
 
     @property
     def payer(self) -> str:
@@ -188,7 +191,7 @@ def same_definition(one: RunOrder, other: RunOrder) -> bool:
     """Are both runs of the same service as it was defined? Name, event, times, reach and who asks differ from call to
     call."""
     alike = replace(one, name=other.name, event=other.event, seconds=other.seconds, moving=other.moving)
-    return replace(alike, reach=other.reach, submitter=other.submitter) == other
+    return replace(alike, reach=other.reach, submitter=other.submitter, weigh=other.weigh) == other
 
 
 def up_to_date(order: RunOrder) -> RunOrder:

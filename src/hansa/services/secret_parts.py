@@ -5,7 +5,7 @@ carries blanks in their place; a blank sent by a client means "as it was".
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -75,15 +75,6 @@ def tokens_in(secrets: Mapping[str, str], name: str) -> dict[str, str]:
 def path_of(secret: str) -> str:
     """Where a secret of a script, or one of ours beside them, is kept."""
     return _ENVIRONMENT + secret
-
-
-def not_for(abilities: Collection[str] | None) -> frozenset[str]:
-    """Which secrets of ours a member does not get, by what it can do; None is OSCAR's own manager, which hands all
-    secrets of a service to its jobs. An older Hansa would do so with those it does not know. A Hansa that takes keys of
-    its own needs no refresh token: it asks its coordinator."""
-    if abilities is None:
-        return BETWEEN_MANAGERS
-    return frozenset({REFRESH_TOKEN}) if REPLICA_KEYS in abilities else BETWEEN_MANAGERS - {GROUP_KEY}
 
 
 def has_keys(provider: Mapping[str, object] | None) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hansa.identity import Caller, access
 from hansa.kernel import names
-from hansa.kernel.errors import Conflict, Forbidden, NotFound, Temporary
+from hansa.kernel.errors import Forbidden, NotFound, Temporary
 from hansa.resources import Invocation, Needs
 from hansa.services import creation, duty, events, orders, validation
 from hansa.services.delegation import Parcel, Receipt, adopting, data_stores, receiving
@@ -56,7 +56,9 @@ async def submit(
         return job
     before = await room.jobs.get(job_name)
     if before is not None and before.service != name:
-        raise Conflict(f"job {job_name} belongs to another service", hint="send another X-Delegated-Job-ID")
+        raise receiving.NotTheSameJob(
+            f"job {job_name} belongs to another service", hint="send another X-Delegated-Job-ID"
+        )
     if before is not None and parcel is not None:
         await receiving.take_up_again(room, before, body, anew=former is None or former.permit != parcel.permit)
     return job
@@ -122,9 +124,10 @@ async def run(
     parcel: Parcel | None = None,
     authorization: str = "",
     spill: Callable[[Record, RunOrder, str], Awaitable[Reply | None]] | None = None,
+    weigh: Callable[[int], None] | None = None,
 ) -> Reply:
-    """A synchronous run: the answer is the script's output. With a `parcel` another cluster asks; otherwise `spill`
-    may have a member answer when there is no room here."""
+    """A synchronous run: the answer is the script's output, `weigh` hears how much of it is held for who calls. With a
+    `parcel` another cluster asks; otherwise `spill` may have a member answer when there is no room here."""
     record = invocable(room, caller, name)
     receiving.check_giver(caller, parcel)
     if parcel is not None:
@@ -140,6 +143,7 @@ async def run(
             _check_input(room, caller, given)
         seconds = room.limits.run_limit
         order = orders.make(room, record, run_name, body, submitter=caller.uid, seconds=seconds, store=store)
+        order = replace(order, weigh=weigh)
         needs = Needs(order.cpu, order.memory, order.disk, order.payer)
         never, beyond = room.dispatcher.never_fits(needs), room.dispatcher.beyond_quota(needs)
         if parcel is None and spill is not None and (never or not room.dispatcher.fits_now(needs)):

@@ -202,7 +202,8 @@ class UploadWatch:
         self._room.uploads_waiting[service] = full.message
 
     def _listeners(self, upload: Upload) -> list[Record]:
-        return [record for record in self._room.records.all() if self._waits_for(record, upload)]
+        there = self._listening.of_bucket(upload.bucket, self._room.records.all())
+        return [record for record in there if self._waits_for(record, upload)]
 
     def _waits_for(self, record: Record, upload: Upload) -> bool:
         key = upload.object.key

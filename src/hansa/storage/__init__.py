@@ -1,8 +1,9 @@
 """Where do objects live, who may reach them, and who tells of uploads?
 
 `ports.py` says what we need from an object store: `ObjectStore` (objects in buckets), `StoreUsers` (people
-with keys of their own), `Loans` (keys of one run, for what its `Reach` names; `loan_ends` sees that they end),
-`UploadSource` (a stream of news) and `Notifications` (stores that call us back).
+with keys of their own), `BucketBooks` (all that takes room in a bucket), `Loans` (keys of one run, for what its
+`Reach` names; `loan_ends` sees that they end), `UploadSource` (a stream of news) and `Notifications` (stores
+that call us back).
 `drivers/s3` implements them for the embedded SeaweedFS, for MinIO and for plain S3.
 
 `people` knows who has been here and their keys, `buckets` makes and shares buckets (`register` remembers them,
@@ -12,8 +13,9 @@ with keys of their own), `Loans` (keys of one run, for what its `Reach` names; `
 `store` keeps it.
 """
 
-from hansa.storage.accounting import Accounting, Contents
+from hansa.storage.accounting import Accounting
 from hansa.storage.buckets import Buckets, BucketView
+from hansa.storage.contents import MOST_COUNTED, Contents
 from hansa.storage.crowding import Crowding
 from hansa.storage.errors import (
     BadBucket,
@@ -36,6 +38,7 @@ from hansa.storage.loan_ends import SureLoans
 from hansa.storage.people import Claim, People, Person, granted
 from hansa.storage.places import Place, Standing, VolumePlaces
 from hansa.storage.ports import (
+    BucketBooks,
     Closable,
     Keys,
     LoanEnds,
@@ -62,15 +65,18 @@ from hansa.storage.records import (
     VolumeRecords,
 )
 from hansa.storage.register import BucketRegister
+from hansa.storage.turns import Turns
 from hansa.storage.volumes import Attachment, Volumes, VolumeView
 
 __all__ = [
+    "MOST_COUNTED",
     "NOTHING",
     "Accounting",
     "Attachment",
     "BadBucket",
     "BadLink",
     "Bucket",
+    "BucketBooks",
     "BucketBusy",
     "BucketExists",
     "BucketQuota",
@@ -109,6 +115,7 @@ __all__ = [
     "StoreNews",
     "StoreUsers",
     "SureLoans",
+    "Turns",
     "Upload",
     "UploadSource",
     "Volume",

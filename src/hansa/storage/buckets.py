@@ -14,7 +14,8 @@ from hansa.kernel import names
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import Forbidden, HansaError, Invalid, NotFound, Temporary
 from hansa.storage import fullness, links
-from hansa.storage.accounting import Accounting, Contents
+from hansa.storage.accounting import Accounting
+from hansa.storage.contents import Contents
 from hansa.storage.errors import BadBucket, BucketBusy, BucketExists, BucketQuota, StoreCrowded
 from hansa.storage.grants import Grants
 from hansa.storage.links import Link, LinkRequest

@@ -1,9 +1,9 @@
 """Which buckets hold as much as they may? To those the store lets nobody add, until there is room again.
 
 People have keys of their own to the store and write past the manager, so a limit can only be noticed afterwards. The
-store's news of writes are added up, and a bucket is counted as soon as the sum may have reached its limit. Parts of
-unfinished uploads, and stores that tell no news, are found by a sweep over all buckets. What comes in between the
-writing and the noticing is what a bucket can hold beyond its limit.
+store's news of writes are added up, and a bucket is counted as soon as the sum may have reached its limit. For stores
+that tell no news there is a sweep over all buckets. What comes in between the writing and the noticing is what a bucket
+can hold beyond its limit.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ import structlog
 from hansa import resources
 from hansa.kernel import quantities
 from hansa.kernel.errors import HansaError, Invalid
-from hansa.storage.accounting import Accounting, Contents, most_objects
+from hansa.storage.accounting import Accounting
+from hansa.storage.contents import Contents, most_objects
 from hansa.storage.grants import Grants
 from hansa.storage.ports import StoreNews
 from hansa.storage.records import PUBLIC, Bucket
@@ -38,12 +39,16 @@ def words(contents: Contents, limit: int) -> str:
     most = quantities.show_size(limit)
     if contents.unfinished is None:
         why = f"unfinished uploads cannot be counted (unreadable names, or too many), and {most} may be kept"
+    elif contents.held < limit and not contents.complete:
+        why = "it holds more objects, or more metadata, than can be counted"
     elif contents.held < limit:
         why = f"it holds {contents.objects} objects, and with {most} at most {most_objects(limit)} may be kept"
     else:
         why = f"it holds {quantities.show_size(contents.held)} of {most}"
         if contents.unfinished:
             why += f", {quantities.show_size(contents.unfinished)} of it in unfinished uploads"
+        if contents.beside > limit // 8:  # otherwise nobody wonders
+            why += f", {quantities.show_size(contents.beside)} of it in names and metadata"
     return f"the bucket is full: {why}. It can be read and emptied; with room again it takes new objects again"
 
 

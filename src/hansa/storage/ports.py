@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from hansa.storage.contents import Contents
 from hansa.storage.reach import Reach
 
 # What every S3 signature can carry: the access key stands between "/" and "," in the Authorization header,
@@ -91,8 +92,8 @@ class Upload:
 @dataclass(frozen=True, slots=True)
 class StoreNews:
     """One step of the store's change stream: `cursor` is where to go on from; `upload` is None for other
-    changes. `written` bytes and `added` objects came to the bucket `changed`, parts of unfinished uploads included; 0
-    if some went."""
+    changes. `written` bytes and `added` objects came to the bucket `changed`, parts of unfinished uploads and metadata
+    included; 0 if some went."""
 
     cursor: int
     upload: Upload | None
@@ -156,6 +157,14 @@ class ObjectStore(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class BucketBooks(Protocol):
+    """What a store itself has written down of a bucket: more than its listing shows, and all of it takes room."""
+
+    async def contents(self, bucket: str) -> Contents:
+        """Everything in the bucket, or `complete=False` for one that holds more than can be counted."""
+        ...
 
 
 class StoreUsers(Protocol):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -98,6 +99,9 @@ class DelegationStore:
             mine = sa.and_(table.c.job == job, table.c.epoch == epoch, table.c.phase.in_(_OUT))
             if not connection.execute(table.update().where(mine).values(phase="done", permit=b"")).rowcount:
                 return False
+            if delegation.is_adopted_name(job):
+                connection.execute(table.delete().where(table.c.job == job))
+                return True
             # nobody holds it any more, so it must not look as if it went on, even if we die before it is forgotten
             still_open = sa.and_(jobs.c.name == job, jobs.c.status.not_in(ENDED))
             called_off = {"status": Status.FAILED, "finished": now, "reason": "it was called off", "event": b""}
@@ -132,6 +136,11 @@ class DelegationStore:
         row = await self._database.read(lambda c: c.execute(statement).mappings().first())
         return self._delegation(row) if row else None
 
+    async def named(self, name: str) -> Sequence[delegation.Delegation]:
+        statement = sa.select(table).where(table.c.named == name, table.c.phase.in_(_OUT))
+        rows = await self._database.read(lambda c: c.execute(statement).mappings().all()) if name else []
+        return [self._delegation(row) for row in rows]
+
     async def active(self) -> Sequence[delegation.Delegation]:
         statement = sa.select(table).where(table.c.phase.in_(_OUT))
         rows = await self._database.read(lambda c: c.execute(statement).mappings().all())
@@ -145,30 +154,33 @@ class DelegationStore:
             "cluster_id": one.cluster_id,
             "service": one.service,
             "endpoint": one.endpoint,
-            "permit": self._vault.seal({"permit": one.permit}, purpose=one.job) if one.permit else b"",
+            "permit": self._vault.seal({"permit": one.permit}, purpose=one.kept_as) if one.permit else b"",
             "publisher": one.publisher,
             "decision": json.dumps(one.decision),
             "heard": one.heard,
             "given": one.given,
             "running": one.running,
+            "named": one.named,
         }
 
     def _delegation(self, row: sa.RowMapping) -> delegation.Delegation:
         sealed = row["permit"]
-        return delegation.Delegation(
+        found = delegation.Delegation(
             job=row["job"],
             epoch=row["epoch"],
             phase=row["phase"],
             cluster_id=row["cluster_id"],
             service=row["service"],
             endpoint=row["endpoint"],
-            permit=self._vault.open(sealed, purpose=row["job"])["permit"] if sealed else "",
+            permit="",
             publisher=row["publisher"],
             decision=json.loads(row["decision"]),
             heard=row["heard"],
             given=row["given"],
             running=row["running"],
+            named=row["named"],
         )
+        return replace(found, permit=self._vault.open(sealed, purpose=found.kept_as)["permit"]) if sealed else found
 
 
 def _at_home(job: str) -> delegation.Delegation:

@@ -19,8 +19,8 @@ from hansa.store.operations import commit_operation
 from hansa.store.tables import services as table
 from hansa.store.upsert import upsert
 
-_TOKEN, _HEADERS, _BUCKETS = "kept.token", "kept.headers", "kept.bucket_owners"
-_KEPT = frozenset({_TOKEN, _HEADERS, _BUCKETS})
+_TOKEN, _HEADERS, _BUCKETS, _ENDPOINTS = "kept.token", "kept.headers", "kept.bucket_owners", "kept.endpoints"
+_KEPT = frozenset({_TOKEN, _HEADERS, _BUCKETS, _ENDPOINTS})
 
 
 class ServiceStore:
@@ -142,6 +142,7 @@ def _own_parts(record: Record) -> dict[str, str]:
         _TOKEN: service.token,
         _HEADERS: json.dumps([member.headers for member in members]),
         _BUCKETS: json.dumps(dict(record.bucket_owners)),
+        _ENDPOINTS: json.dumps(dict(record.endpoints)),
     }
 
 
@@ -175,4 +176,5 @@ def _record(row: sa.RowMapping, opened: Mapping[str, str]) -> Record:
         created=row["created"],
         updated=row["updated"],
         bucket_owners=json.loads(opened.get(_BUCKETS, "{}")),
+        endpoints=json.loads(opened.get(_ENDPOINTS, "{}")),
     )

@@ -154,8 +154,8 @@ operations = sa.Table(
 
 delegations = sa.Table(
     "delegations",
-    metadata,  # jobs of ours that were offered or given to a member
-    sa.Column("job", sa.String(63), primary_key=True),
+    metadata,  # jobs of ours that were offered or given to a member, and jobs of members that were lent keys
+    sa.Column("job", sa.String(63), primary_key=True),  # of the latter: no name that a job can have
     sa.Column("epoch", sa.Integer, nullable=False),  # one more whenever the job is taken from somebody
     sa.Column("phase", sa.String(16), nullable=False),  # offering | away | back | done
     sa.Column("cluster_id", sa.String(255), nullable=False),  # who was offered it, or has it
@@ -167,7 +167,9 @@ delegations = sa.Table(
     sa.Column("heard", sa.Float, nullable=False),  # when the member last told of it
     sa.Column("given", sa.Float, nullable=False),  # when it was offered to this member
     sa.Column("running", sa.Float),  # when this member was first heard to run it
+    sa.Column("named", sa.String(63), nullable=False, server_default=""),  # its name there, if it is another one
     sa.Index(None, "phase"),
+    sa.Index(None, "named"),
 )
 
 loan_ends = sa.Table(

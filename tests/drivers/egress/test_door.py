@@ -123,6 +123,54 @@ async def test_a_name_nobody_knows_and_a_resolver_that_hangs_are_temporary(names
         await door.close()
 
 
+class Hanging:
+    """A resolver that answers nothing for names that begin so, and this machine for all others."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.held = 0
+
+    def __call__(self, host: str) -> list[str]:
+        if host.startswith("slow"):
+            self.held += 1
+            self.over.wait(30)
+            return []
+        return ["127.0.0.1"]
+
+
+@pytest.fixture
+async def hanging() -> AsyncIterator[Hanging]:
+    made = Hanging()
+    yield made
+    made.over.set()
+
+
+ATTEMPTS = 200
+
+
+@pytest.mark.parametrize("whose", ["", "mallory"])
+async def test_names_that_are_never_answered_hold_up_those_who_ask_for_them(
+    listening: Trap, hanging: Hanging, whose: str
+) -> None:
+    """Also after their callers gave up: the lookup goes on. Where it is not known who asks, the domain is one's own."""
+    door = Door(Rule.of(["127.0.0.1"]), resolve=hanging)
+    own = ("store.internal", listening.port)
+    domain = "bad.test" if not whose else "{}.test"  # whoever asks may ask for any
+    given_up = [
+        door.connect(f"slow{number}.{domain.format(number)}", 80, timeout=0.3, whose=whose)
+        for number in range(ATTEMPTS)
+    ]
+    for error in await asyncio.gather(*given_up, return_exceptions=True):
+        assert isinstance(error, EgressUnreachable)
+    assert 0 < hanging.held < ATTEMPTS
+    for name, of_whom in (("good.test", ""), ("good.test", "alice"), ("quick.bad.test", "alice")):
+        (await door.connect(name, listening.port, timeout=5, whose=of_whom)).close()
+    (await door.connect(*own, timeout=5, own=[own], whose=whose)).close()
+    hanging.over.set()
+    (await door.connect("good.test", listening.port, timeout=5, whose=whose)).close()  # one's own places are free again
+    await door.close()
+
+
 @pytest.mark.parametrize("answer", [[""], ["nonsense"], ["127.0.0.1%lo"], ["fe80::1%1"], []])
 async def test_odd_answers_of_a_resolver_lead_nowhere(listening: Trap, names: type[Names], answer: list[str]) -> None:
     door = Door(Rule(), resolve=names(odd_test=[answer]))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from fastapi import FastAPI, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from hansa.drivers.hub import CredentialsUnusable, HubLine, Limits
 from hansa.entrypoints.http.hub.tls import MembersTls
@@ -61,7 +61,7 @@ def cluster() -> str:
 def beat(line: HubLine, number: int) -> Heartbeat:
     held = line.held()
     assert held is not None
-    return Heartbeat(incarnation=held.incarnation, number=number, whole=True)
+    return Heartbeat(incarnation=held.incarnation, number=number, run="mark", whole=True)
 
 
 async def test_joins_reports_asks_renews_and_leaves(door: HubDoor, new_line: OpenLine, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ async def test_joins_reports_asks_renews_and_leaves(door: HubDoor, new_line: Ope
     again = new_line()  # as after a restart
     assert again.held() == line.held()
     assert (await again.heartbeat(beat(again, 3))).number == 3
-    await again.leave()
+    await again.leave("mark")
     assert acting.get(door.hub, name).record.state == "left"
     with pytest.raises(errors.NotAMember):
         await line.heartbeat(beat(line, 4))  # type: ignore[arg-type]
@@ -219,7 +219,7 @@ async def test_an_impostor_later_on_hears_nothing(door: HubDoor, other: HubDoor,
         await line.close()
         async with in_the_middle(other, {}) as (url, told):
             way.targets = (int(url.rpartition(":")[2]),)
-            for call in (line.heartbeat(beat(line, 1)), line.desired(0, 0), line.renew(), line.leave()):
+            for call in (line.heartbeat(beat(line, 1)), line.desired(0, 0), line.renew(), line.leave("")):
                 with pytest.raises(errors.WrongHub):
                     await call
             assert told == []
@@ -294,7 +294,7 @@ async def test_what_refusals_become(door: HubDoor, new_line: OpenLine) -> None:
         await new_line("fourth").join(door.members, await door.token(), "Not A Name", FACTS)
     assert refused.value.facts["problem"] == "name.invalid"
     await acting.remove(door.hub, ADMIN, name, force=True)
-    for call in (line.heartbeat(beat(line, 1)), line.desired(0, 0), line.renew(), line.leave()):
+    for call in (line.heartbeat(beat(line, 1)), line.desired(0, 0), line.renew(), line.leave("")):
         with pytest.raises(errors.WasRemoved):
             await call
     with pytest.raises(errors.HubUnreachable):
@@ -326,7 +326,13 @@ async def test_everything_is_bounded(other: HubDoor, new_line: OpenLine) -> None
     async def down() -> Response:
         return Response(status_code=503, headers={"Retry-After": "7"})
 
+    @api.get("/tiny/member/v1/roots")
+    async def tiny() -> Response:
+        return StreamingResponse(_bytes(5000))
+
     async with served(api, MembersTls(other.hub)) as port:
+        with pytest.raises(errors.HubUnreachable, match="floods us"):
+            await new_line("patient", limits=Limits(call=60)).fetch_roots(f"https://127.0.0.1:{port}/tiny")
         line = new_line(limits=Limits(call=0.5))
         url = f"https://127.0.0.1:{port}"
         with pytest.raises(errors.HubRefused, match="more than we take"):
@@ -339,6 +345,11 @@ async def test_everything_is_bounded(other: HubDoor, new_line: OpenLine) -> None
         with pytest.raises(errors.HubUnreachable, match="did not answer within"):
             await line.fetch_roots(f"{url}/late")
         forever.set()
+
+
+async def _bytes(many: int) -> AsyncIterator[bytes]:
+    for _ in range(many):
+        yield b" "
 
 
 async def test_the_file(door: HubDoor, new_line: OpenLine, tmp_path: Path) -> None:

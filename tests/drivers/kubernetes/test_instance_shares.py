@@ -44,12 +44,22 @@ def test_what_the_autoscaler_added_counts_and_its_bound_follows() -> None:
     instances, wanted = InstanceShares(shared), order(least=1, most=50)
     assert instances.settle(wanted, running=True) == 1
     assert instances.most(wanted) == 3
-    instances.saw(wanted, 1, pods=3)
+    instances.saw(wanted, pods=3)
     assert shared.shares.of("alice").cpu == 900
     assert not shared.try_hold("job", Needs(200, 0, 0, "alice"), room=False)
     assert instances.most(wanted) == 3  # its own do not stand in its way
-    instances.saw(wanted, 1, pods=1)
+    instances.saw(wanted, pods=1)
     assert shared.try_hold("job", Needs(500, 0, 0, "alice"), room=False)
     assert instances.most(wanted) == 1
     instances.forget("page")
     assert shared.shares.of("alice").cpu == 500
+
+
+def test_what_is_only_being_made_counts_whatever_is_seen_of_the_former_definition() -> None:
+    shared = admission()
+    instances, former, wanted = InstanceShares(shared), order(least=1), order(least=9)
+    assert instances.settle(former, running=True) == 1
+    assert instances.settle(wanted, running=True) == 3
+    instances.saw(former, pods=1)  # its pods are not there yet
+    assert shared.shares.of("alice").cpu == 900
+    assert instances.grow(wanted, 3) == 3

@@ -56,11 +56,12 @@ def test_what_was_kept_is_read() -> None:
     assert service_manifest.read(kept.config_map, kept.private) == (record(), SECRETS)
 
 
-def test_only_the_manager_says_whose_buckets_are_meant() -> None:
-    made = replace(record(), bucket_owners={"b": "alice@example.org", "c": "bob@example.org"})
+def test_only_the_manager_says_whose_buckets_are_meant_and_members_where() -> None:
+    owners, endpoints = {"b": "alice@example.org", "c": "bob@example.org"}, {"visby": "https://visby.example.org"}
+    made = replace(record(), bucket_owners=owners, endpoints=endpoints)
     kept = service_manifest.render(made, {}, WHERE)
     assert service_manifest.read(kept.config_map, kept.private) == (made, {})
-    assert "bob@example.org" not in str(kept.config_map.to_dict())
+    assert not any(one in str(kept.config_map.to_dict()) for one in ("bob@example.org", "https://visby.example.org"))
 
 
 def test_what_an_earlier_release_kept_is_still_as_it_should_be() -> None:

@@ -1,6 +1,7 @@
 """Are synchronous calls answered in Kubernetes as on one machine? The contract, then what workers are kept for."""
 
 import asyncio
+import base64
 from dataclasses import replace
 
 import pytest
@@ -43,6 +44,17 @@ async def test_a_worker_answers_one_call_after_the_other_and_forgets_each(scene:
     assert (await scene.sync.invoke(asked)).body == b"input\noutput\nhello"
     (worker,) = await pods(scene)
     assert (await scene.sync.invoke(asked)).body == b"input\noutput\nhello"
+    assert await pods(scene) == [worker]
+
+
+async def test_what_a_script_closed_is_gone_too(scene: Scene) -> None:
+    """In a real pod, with the tools of our own image. What else may be left: `stager/test_worker.py`."""
+    script = 'ls -A "$TMP_OUTPUT_DIR"; cat "$INPUT_FILE_PATH"; . "$INPUT_FILE_PATH"'
+    leaving = b'cd "$TMP_OUTPUT_DIR"; mkdir kept; echo secret > kept/f; chmod 0 kept/f; chmod 0555 kept'
+    asked = order(script, event=base64.b64encode(leaving), cpu=100)
+    assert (await scene.sync.invoke(asked)).exit_code == 0
+    (worker,) = await pods(scene)
+    assert (await scene.sync.invoke(replace(asked, event=base64.b64encode(b"true")))).body == b"true"
     assert await pods(scene) == [worker]
 
 

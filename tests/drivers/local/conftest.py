@@ -62,7 +62,7 @@ async def bucket(store: ObjectStore) -> AsyncIterator[str]:
     await store.delete_bucket(name)
 
 
-async def dial(host: str, port: int, own: bool) -> socket.socket:
+async def dial(host: str, port: int, own: bool, whose: str) -> socket.socket:
     """To wherever a test says."""
     made = socket.socket()
     made.setblocking(False)

@@ -23,7 +23,7 @@ from hansa.storage import Keys, StoreAddress
 NOBODY_LISTENS = StoreAddress("http://127.0.0.1:1", "", verify=True)
 
 
-async def dial(host: str, port: int, own: bool) -> socket.socket:
+async def dial(host: str, port: int, own: bool, whose: str) -> socket.socket:
     raise Temporary("nobody listens")
 
 
@@ -41,6 +41,8 @@ async def main(told: dict[str, Any]) -> None:
     output = (StorageIO(storage_provider="minio.default", path=told["output"]),)
     job = order(told["script"], output=output)
     object.__setattr__(job, "name", told["name"])
+    if "disk" in told:
+        object.__setattr__(job, "disk", told["disk"])
     await LocalJobHost(engine, LogBook(home / "logs", limit=64 * 1024)).run(job)
 
 

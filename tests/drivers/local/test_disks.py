@@ -24,10 +24,10 @@ from hansa.drivers.local.exposed_host import LocalExposedHost
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.launcher import linux
-from hansa.drivers.local.removal import remove
 from hansa.drivers.local.runtime import HostRuntime
 from hansa.drivers.local.sync_host import LocalSyncHost
 from hansa.drivers.local.volume_images import VolumeImages, image_of
+from hansa.drivers.runs.removal import remove
 from hansa.resources import Admission
 from hansa.services import RunOrder, StorageIO, VolumeMount
 from hansa.services.service import Expose
@@ -233,6 +233,18 @@ class TestKilled:
         assert again.device(work / "two") is None
         again.close()
         assert (mounted_below(work), loops_of(home)) == ([], [])
+
+    @pytest.mark.parametrize("name", [b"donn\xc3\xa9es", b"caf\xe9", b"two words\t\\134"])
+    def test_mounts_are_found_whatever_their_folders_are_called(self, home: Path, name: bytes) -> None:
+        """Also those of others, whose names may be no UTF-8."""
+        work = home / os.fsdecode(name)
+        (work / "run").mkdir(parents=True)
+        linux.mount("tmpfs", str(work / "run"), "tmpfs", options="size=1m")
+        try:
+            assert mounted_below(work) == [str(work / "run")]
+            assert mounted_below(home / "elsewhere") == []
+        finally:
+            assert linux.take_place(str(work / "run"))
 
     def test_what_a_manager_left_is_found_again(self, home: Path) -> None:
         """And an image that is on a device already is not put on a second one."""

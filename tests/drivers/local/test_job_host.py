@@ -18,20 +18,24 @@ import pytest
 
 from contracts.job_host import JobHostContract, keys_of, log_of, uploaded
 from contracts.orders import order
-from hansa.drivers.local.disks import Disks
+from hansa.drivers.local.background import Background
+from hansa.drivers.local.disks import IMAGE, Disks
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.launch import Ceiling
+from hansa.drivers.local.process import Process
 from hansa.drivers.local.runtime import HostRuntime
+from hansa.drivers.local.staging import OwnStore
 from hansa.drivers.local.workdir import Workdir
 from hansa.drivers.s3 import OpenStore
 from hansa.kernel.errors import Invalid
-from hansa.services import StorageIO, VolumeMount
-from hansa.storage import ObjectStore, StoreAddress
+from hansa.services import RunOrder, StorageIO, VolumeMount
+from hansa.storage import Keys, Loans, ObjectStore, Reach, StoreAddress
 
 pytest_plugins = ("real.object_store",)
 
+_DISK = 64 * 2**20
 ROOT = Path(__file__).resolve().parents[3]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="users of their own for jobs need root")
 
@@ -97,6 +101,60 @@ def listed() -> Iterator[list[int]]:
 
 class TestLocal(JobHostContract):
     """The contract, on this machine."""
+
+
+class _Noting:
+    """Real loans, and which of them ended."""
+
+    def __init__(self, inner: Loans) -> None:
+        self._inner = inner
+        self.lent: list[str] = []
+        self.ended: list[str] = []
+
+    async def lend(self, name: str, reach: Reach) -> Keys:
+        self.lent.append(name)
+        return await self._inner.lend(name, reach)
+
+    async def end(self, name: str) -> None:
+        await self._inner.end(name)
+        self.ended.append(name)
+
+    async def end_others(self, alive: frozenset[str]) -> int:
+        return await self._inner.end_others(alive)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_one_that_is_called_off_as_its_script_is_let_go_leaves_neither_script_nor_keys(
+    engine: Engine,
+    own_store: OwnStore,
+    logs: LogBook,
+    store: ObjectStore,
+    bucket: str,
+    uid_base: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await store.put(bucket, "in/a.txt", b"a")
+    assert own_store.loans is not None
+    loans, background = _Noting(own_store.loans), Background()
+    own = replace(own_store, loans=loans, later=background.start)
+    release = Process.release
+
+    async def released(process: Process) -> None:
+        await release(process)
+        asyncio.get_running_loop().call_soon(running.cancel)
+
+    monkeypatch.setattr(Process, "release", released)
+    host = LocalJobHost(replace(engine, own=own), logs)
+    running = asyncio.create_task(host.run(order("sleep 60", event=uploaded(bucket, "in/a.txt"))))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    async with asyncio.timeout(5):
+        while processes_of(uid_base):  # what waits for the next job is root's
+            await asyncio.sleep(0.02)
+    await background.finish()
+    assert loans.ended == loans.lent != []
 
 
 class TestWhatAScriptLeaves:
@@ -262,10 +320,51 @@ class TestManagerKilled:
     ) -> None:
         """kill -9 between the script's end and the upload; the next manager goes on from there."""
         job = order('cat /proc/sys/kernel/random/uuid > "$TMP_OUTPUT_DIR/id"; echo ran', output=to(bucket))
+        await self.killed_after_the_script_of(job, home, uid_base)
+        left = (engine.workdir(job.name).output / "id").read_bytes()
+        assert await host.ended() == {job.name}
+        outcome = await host.run(job)
+        assert outcome.succeeded
+        assert await store.get(bucket, "out/id") == left
+        assert (await log_of(logs, job.name)).count("ran\n") == 1
+
+        await store.delete(bucket, "out/id")
+        assert await host.run(job) == outcome
+        assert await keys_of(store, bucket) == [], "what was staged is not staged again"
+
+    @needs_root
+    async def test_outputs_on_a_disk_that_cannot_be_opened_wait_for_it(
+        self, engine: Engine, host: LocalJobHost, home: Path, store: ObjectStore, bucket: str, uid_base: int
+    ) -> None:
+        """No loop device is free, or the manager is not root this time: the machine's trouble, and not the job's."""
+        if not engine.disks.hard:
+            pytest.skip("runs have no disks of their own here")
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        script = 'echo whole > "$TMP_OUTPUT_DIR/x"'
+        job = replace(order(script, output=to(bucket)), explain=heard.put, disk=_DISK)
+        await self.killed_after_the_script_of(job, home, uid_base)
+        image = home / "work" / job.name / IMAGE
+        aside = image.rename(image.with_name("aside"))
+        image.symlink_to(aside)  # no such thing is mounted
+        running = asyncio.create_task(host.run(job))
+        try:
+            async with asyncio.timeout(40):
+                assert "outputs wait" in await heard.get()
+            assert not running.done()
+            aside.rename(image)
+            async with asyncio.timeout(40):
+                assert (await running).succeeded
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert await store.get(bucket, "out/x") == b"whole\n"
+
+    async def killed_after_the_script_of(self, job: RunOrder, home: Path, uid_base: int) -> None:
         told = {
             "name": job.name,
             "script": job.service.script,
             "output": job.service.output[0].path,
+            "disk": job.disk,
             "home": str(home),
             "uid_base": uid_base + 256 * 50,
         }
@@ -284,16 +383,6 @@ class TestManagerKilled:
             if manager.returncode is None:
                 manager.kill()
             await manager.wait()
-        left = (engine.workdir(job.name).output / "id").read_bytes()
-        assert await host.ended() == {job.name}
-        outcome = await host.run(job)
-        assert outcome.succeeded
-        assert await store.get(bucket, "out/id") == left
-        assert (await log_of(logs, job.name)).count("ran\n") == 1
-
-        await store.delete(bucket, "out/id")
-        assert await host.run(job) == outcome
-        assert await keys_of(store, bucket) == [], "what was staged is not staged again"
 
 
 class TestStaging:

@@ -132,6 +132,14 @@ def test_lines_are_cut_where_they_end_or_get_too_long() -> None:
     assert cutter.finish() == []
 
 
+@pytest.mark.parametrize("count", range(6))
+def test_only_the_last_lines_are_cut_if_no_others_are_wanted(count: int) -> None:
+    lines = [b"%d" % number for number in range(count)]
+    cutter = LineCutter(most=3)
+    assert cutter.feed(b"\n".join([*lines, b"rest"])) == lines[-3:]
+    assert cutter.rest == b"rest"
+
+
 class TestShares:
     """What the logs of one owner may take together."""
 

@@ -42,6 +42,22 @@ def test_a_registry_on_loopback_is_recognised(image: str, port: int) -> None:
     assert loopback_port(image) == port
 
 
+async def test_who_waited_for_an_image_is_not_remembered() -> None:
+    """Names of images are anybody's to choose."""
+    asked: list[str] = []
+
+    class Podman:
+        async def succeeds(self, *words: str) -> bool:
+            await asyncio.sleep(0)
+            asked.append(words[-1])
+            return True
+
+    runtime = PodmanRuntime(Podman(), "t", 0, 1.0, None, None)  # type: ignore[arg-type]
+    await asyncio.gather(*(runtime._fetch(f"busybox:{number % 50}") for number in range(100)))
+    assert len(asked) == 100
+    assert not runtime._pulls
+
+
 @dataclass(slots=True)
 class Registry:
     """A registry of one image, which may lead its visitors astray."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hansa.drivers.local.space import Space, per_run
+from hansa.drivers.local.space import Space, per_run, shortage
 from hansa.settings import BadSetting, JobSettings
 
 GIB = 2**30
@@ -46,3 +46,10 @@ def test_what_the_operator_gives_a_run_is_given_or_refused() -> None:
     assert per_run(JobSettings(disk_per_run="2Gi"), 2 * GIB) == 2 * GIB
     with pytest.raises(BadSetting, match=r"jobs\.disk_per_run: 2Gi for each run, and the disk has 1Gi"):
         per_run(JobSettings(disk_per_run="2Gi"), GIB)
+
+
+def test_a_disk_on_which_nothing_could_run_is_told() -> None:
+    reserved = JobSettings(disk_reserve="1Gi")
+    assert shortage(reserved, GIB) == ""
+    words = "the disk has 8Mi for runs, too little for one of them; jobs.disk_reserve keeps 1Gi of it for the manager"
+    assert shortage(reserved, 8 * 2**20) == words

@@ -241,8 +241,8 @@ class TestCutShort:
         assert there.port is not None
         with gate((there.hostname, there.port)) as between:
 
-            async def dial(host: str, port: int, own: bool) -> socket.socket:
-                return await engine.dial("127.0.0.1", between.port, own)
+            async def dial(host: str, port: int, own: bool, whose: str) -> socket.socket:
+                return await engine.dial("127.0.0.1", between.port, own, whose)
 
             yield LocalJobHost(replace(engine, dial=dial), LogBook(home / "logs", limit=64 * 1024)), between
 

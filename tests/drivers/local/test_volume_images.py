@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from contracts.volume_places import MIB, Identity, VolumePlacesContract, volume
 from hansa.drivers.local import images
-from hansa.drivers.local.disks import trouble
+from hansa.drivers.local.disks import Disks, trouble
 from hansa.drivers.local.launch import LaunchInvalid
-from hansa.drivers.local.removal import remove
 from hansa.drivers.local.volume_images import VolumeImages, image_of
+from hansa.drivers.runs.removal import remove
 from hansa.storage import Folders
 
 pytestmark = pytest.mark.skipif(bool(trouble()), reason=f"no images here: {trouble()}")
@@ -91,7 +91,7 @@ async def test_one_that_cannot_be_mounted_is_removed_with_its_contents(
 
 DYING = """
 import asyncio, pathlib, sys
-from hansa.drivers.local.removal import remove
+from hansa.drivers.runs.removal import remove
 from hansa.drivers.local.volume_images import VolumeImages
 from hansa.storage import Folders, Volume
 
@@ -146,3 +146,41 @@ async def test_only_images_of_known_volumes_count_and_the_others_are_told(
     await again.remove(namespace, "known")
     assert again.taken() == 0
     assert os.path.exists(warning["files"][0])  # it may be all that is left of somebody's data
+
+
+async def test_a_new_one_of_the_same_name_is_mounted_for_containers(
+    folders: Folders, namespace: str, tmp_path: Path
+) -> None:
+    """The plain folder below has no limit."""
+    disks = Disks(tmp_path / "work", hard=True, placed=True)
+    places = VolumeImages(folders, let_go=disks.drop_volume)
+    one, folder = volume(namespace, size=SMALL), folders.path_of(namespace, "models")
+    try:
+        for _ in range(2):
+            await places.make(one)
+            assert (image := image_of(folder)) is not None
+            assert disks.volume(image, folder) is None
+            assert os.path.ismount(folder)
+            assert list(folder.iterdir()) == []
+            (folder / "old").write_text("old")
+            await places.remove(namespace, "models")
+            assert not folder.exists()
+    finally:
+        disks.close()
+
+
+async def test_mounts_that_killed_managers_left_go_with_the_volume(
+    places: VolumeImages, folders: Folders, namespace: str, tmp_path: Path
+) -> None:
+    one, folder = volume(namespace, size=SMALL), folders.path_of(namespace, "models")
+    await places.make(one)
+    image = image_of(folder)
+    assert image is not None
+    for _ in range(2):
+        if os.fork() == 0:
+            Disks(tmp_path / "work", hard=True, placed=True).volume(image, folder)
+            os._exit(0)
+        os.wait()
+    assert os.path.ismount(folder)
+    await places.remove(namespace, "models")
+    assert not folder.exists()

@@ -82,6 +82,36 @@ class Rogue:
 
         self.acts[path] = act
 
+    def tiny(self, path: str) -> None:
+        """Chunks of one byte, for as long as somebody listens."""
+        self._pour(path, b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"1\r\n \r\n" * 20_000)
+
+    def interim(self, path: str) -> None:
+        """Interim answers, and never the one that was asked for."""
+        self._pour(path, b"", b"HTTP/1.1 100\r\n\r\n" * 5000)
+
+    def _pour(self, path: str, first: bytes, block: bytes) -> None:
+        async def act(writer: asyncio.StreamWriter) -> None:
+            writer.write(first)
+            while True:
+                writer.write(block)
+                await writer.drain()
+                await asyncio.sleep(0)
+
+        self.acts[path] = act
+
+    def halt(self, path: str, size: int) -> asyncio.Event:
+        """So many bytes, and the last one when the event is set."""
+        go_on = asyncio.Event()
+
+        async def act(writer: asyncio.StreamWriter) -> None:
+            writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {size + 1}\r\n\r\n".encode() + b"x" * size)
+            await go_on.wait()
+            writer.write(b"x")
+
+        self.acts[path] = act
+        return go_on
+
     def cut(self, path: str, before: bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{") -> None:
         """The connection ends in the middle of the answer."""
 

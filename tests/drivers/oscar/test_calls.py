@@ -1,17 +1,11 @@
 """Is every call bounded, whatever the other side does, and does nothing we send go anywhere else?"""
 
 import asyncio
-import datetime
-import ipaddress
-import ssl
 import time
 import tracemalloc
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from drivers.oscar.conftest import TOKEN, OpenPeer
 from drivers.oscar.rogue import Rogue, rogue_server
@@ -19,6 +13,7 @@ from hansa.drivers.oscar import Limits, OscarPeers
 from hansa.kernel.federation import FederationSettings, KnownCluster
 from hansa.services import peers
 from real.manager import free_port
+from real.self_signed import self_signed
 
 STATUS = "/system/status"
 SERVICE = "/system/services/gray"
@@ -98,7 +93,7 @@ async def test_a_cut_answer_leaves_the_fate_unknown(
     before: bytes, rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
 ) -> None:
     rogue.cut(SERVICE, before)
-    with pytest.raises(peers.PeerUnreachable, match="broke off") as failed:
+    with pytest.raises(peers.PeerUnreachable, match=r"broke off|floods us") as failed:
         await open_peer(rogue.url).read("gray", bearer)
     assert failed.value.sent is True
 
@@ -183,7 +178,7 @@ async def test_credentials_cannot_smuggle_headers(odd: str, rogue: Rogue, open_p
 
 
 async def test_a_certificate_nobody_vouches_for(open_peer: OpenPeer, bearer: peers.Credentials, tmp_path: Path) -> None:
-    async with rogue_server(_self_signed(tmp_path)) as secure:
+    async with rogue_server(self_signed(tmp_path)) as secure:
         secure.say(SERVICE, {"name": "gray"})
         with pytest.raises(peers.PeerUnreachable, match="certificate") as failed:
             await open_peer(secure.url).read("gray", bearer)
@@ -192,20 +187,72 @@ async def test_a_certificate_nobody_vouches_for(open_peer: OpenPeer, bearer: pee
         assert await open_peer(secure.url, verify=False).read("gray", bearer) == {"name": "gray"}
 
 
-def _self_signed(folder: Path) -> ssl.SSLContext:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rogue")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem, private = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(pem))
-    (folder / "key.pem").write_bytes(key.private_bytes(pem, private, serialization.NoEncryption()))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    return context
+@pytest.mark.parametrize("first", ["chunks", "interim answers"])
+async def test_one_that_floods_is_left_alone_for_a_while(
+    first: str, rogue: Rogue, elsewhere: Rogue, bearer: peers.Credentials
+) -> None:
+    rogue.tiny(STATUS) if first == "chunks" else rogue.interim(STATUS)
+    elsewhere.say(STATUS, EMPTY)
+    known = {"visby": KnownCluster(endpoint=rogue.url), "riga": KnownCluster(endpoint=elsewhere.url)}
+    found = OscarPeers(FederationSettings(clusters=known), limits=Limits(call_timeout=60))
+    with pytest.raises(peers.PeerUnreachable, match="floods us") as failed:
+        await found.find("visby").status(bearer, 60)
+    assert failed.value.sent is True
+    with pytest.raises(peers.PeerUnreachable, match="left alone") as failed:
+        await found.find("visby").read("gray", bearer)
+    assert failed.value.sent is False
+    assert rogue.paths() == [STATUS]
+    await found.find("riga").status(bearer, 60)
+    await found.close()
+
+
+async def test_one_that_flooded_is_asked_again_later(
+    rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    rogue.tiny(STATUS)
+    rogue.say(SERVICE, {"name": "gray"})
+    peer = open_peer(rogue.url, limits=Limits(call_timeout=60, rest=0.0))
+    with pytest.raises(peers.PeerUnreachable, match="floods us"):
+        await peer.status(bearer, 60)
+    assert await peer.read("gray", bearer) == {"name": "gray"}
+
+
+async def test_a_program_that_floods_costs_its_cluster_nothing(
+    rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    """OSCAR's own manager passes on what a function says."""
+    rogue.tiny("/run/gray")
+    rogue.say(SERVICE, {"name": "gray"})
+    peer = open_peer(rogue.url, 60)
+    job = peers.Handover("gray", "job-1", b"{}", "gray", "lubeck", ("lubeck",), "")
+    with pytest.raises(peers.PeerUnreachable, match="floods us"):
+        await peer.run(job, bearer, 60)
+    assert await peer.read("gray", bearer) == {"name": "gray"}
+
+
+async def test_answers_of_one_peer_leave_room_for_those_of_others(
+    rogue: Rogue, elsewhere: Rogue, bearer: peers.Credentials
+) -> None:
+    most, size = 13 * 2**20, 4 * 2**20
+    rests = [rogue.halt(f"/run/{name}", size) for name in ("one", "two")]
+    for server in (rogue, elsewhere):
+        server.say("/run/three", b"x" * size, kind="text/plain")
+    known = {"visby": KnownCluster(endpoint=rogue.url), "riga": KnownCluster(endpoint=elsewhere.url)}
+    found = OscarPeers(FederationSettings(clusters=known), limits=Limits(call_timeout=60, answers=most))
+
+    def run(cluster: str, service: str) -> asyncio.Task[tuple[bytes, bool]]:
+        job = peers.Handover(service, "job-1", b"{}", service, "lubeck", ("lubeck",), "")
+        return asyncio.create_task(found.find(cluster).run(job, bearer, 60), name=f"{service} at {cluster}")
+
+    async with asyncio.timeout(60):
+        held = [run("visby", name) for name in ("one", "two")]
+        while found._line._under_way.size < 2 * (size - 2**20):
+            await asyncio.sleep(0.01)
+        with pytest.raises(peers.PeerUnreachable, match="too much is being answered"):
+            await run("visby", "three")
+        assert (await run("riga", "three"))[0] == b"x" * size
+        for rest in rests:
+            rest.set()
+        assert [len(body) for body, _ in await asyncio.gather(*held)] == [size + 1, size + 1]
+        assert (await run("visby", "three"))[0] == b"x" * size
+    await found.close()

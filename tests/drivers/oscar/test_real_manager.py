@@ -67,7 +67,7 @@ async def test_the_life_of_a_replica(peer: OscarPeer, admin: peers.Credentials) 
     assert changed is not None
     assert (changed["memory"], changed["script"]) == ("128Mi", "true")
 
-    await peer.put_back(before, admin)
+    await peer.put_back(before, admin, blanks=True)
     again = await peer.read("peer-life", admin)
     assert again is not None
     assert {**again, "environment": {}} == {**before, "environment": {}}
@@ -159,7 +159,7 @@ async def test_secrets_outlive_being_put_back(peer: OscarPeer, admin: peers.Cred
         before = await peer.read("peer-secrets", admin)
         assert before is not None
         assert before["environment"]["secrets"] == {"word": ""}
-        await peer.put_back(before, admin)
+        await peer.put_back(before, admin, blanks=True)
         assert await peer.read("peer-secrets", admin) == before
     finally:
         await peer.remove("peer-secrets", admin)

@@ -98,14 +98,20 @@ def test_the_hub_names_clusters_too_and_the_settings_win() -> None:
         ]
     )
     assert list(odd) == ["odd", "none"]
-    assert trust.address("visby") == peers.Address("visby", "https://visby.example.org", verify=True)
+    assert trust.address("visby") == peers.Address("visby", "https://visby.example.org", verify=True, by_hub=True)
     assert trust.address("visby", "https://visby.example.org") == trust.address("visby")
-    assert trust.address("riga").endpoint == "https://riga.example.org"
+    assert trust.address("riga") == peers.Address("riga", "https://riga.example.org")
     assert trust.endpoint_of("visby") == "https://visby.example.org"
     with pytest.raises(peers.UntrustedCluster):
         trust.address("visby", "https://elsewhere.example.org")
     with pytest.raises(peers.UntrustedCluster):
         trust.address("odd")
+
+
+def test_an_address_that_the_settings_allow_is_not_the_hubs_word_alone() -> None:
+    trust = Trust(FederationSettings(allowed_clusters=("https://visby.example.org",)))
+    trust.learn([peers.Address(one, f"https://{one}.example.org") for one in ("visby", "riga")])
+    assert [trust.address(one).by_hub for one in ("visby", "riga")] == [False, True]
 
 
 def test_the_hub_may_call_a_cluster_a_hansa_and_only_the_settings_an_oscar() -> None:
@@ -189,3 +195,25 @@ def test_what_the_settings_say_of_a_cluster_is_not_asked_of_the_hub() -> None:
     trust = Trust(given, own_id="lubeck", own_endpoint="https://lubeck.example.org")
     assert trust.learn([peers.Address("riga", "http://evil.example")]) == {}
     assert trust.address("riga") == peers.Address("riga", "http://10.0.0.7:8080", verify=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "may"),
+    [
+        ("https://intra.example.org/hooks/team-a", True),
+        ("https://intra.example.org/hooks/team-a/jobs?key=..", True),
+        ("https://intra.example.org/hooks/team-ab", False),
+        ("https://intra.example.org/hooks/team-a/../../admin", False),
+        ("https://intra.example.org/hooks/team-a/./jobs", False),
+        ("https://intra.example.org/hooks/team-a/%2e%2E/team-b", False),
+        ("https://intra.example.org/hooks/team-a/..%2fteam-b", False),
+        ("https://intra.example.org/hooks/team-a/..\\team-b", False),
+    ],
+)
+def test_an_endpoint_member_is_below_what_is_allowed(url: str, may: bool) -> None:
+    trust = Trust(FederationSettings(allowed_endpoints=("https://intra.example.org/hooks/team-a",)))
+    if may:
+        trust.require_endpoint(url)
+        return
+    with pytest.raises(peers.UntrustedCluster, match="may not call that endpoint"):
+        trust.require_endpoint(url)

@@ -65,6 +65,25 @@ def test_what_is_known_is_not_recalled_again() -> None:
     assert shares.make_room("alice", BLOCK) == ["older"]
 
 
+def test_logs_that_went_are_not_remembered() -> None:
+    """An owner who always has one can have had any number of others."""
+    shares = LogShares()
+    ended(shares, "alice", "kept")
+    for number in range(10_000):
+        ended(shares, "alice", f"job-{number}")
+        shares.forget(f"job-{number}")
+        ended(shares, "alice", "again")
+    assert len(shares._owners["alice"].ended) < 100
+
+
+def test_one_that_ran_again_ended_when_it_last_did() -> None:
+    shares = LogShares(3 * BLOCK)
+    for name, at in (("a", 1.0), ("b", 2.0), ("a", 3.0)):
+        shares.set(name, "alice", BLOCK)
+        shares.end(name, at)
+    assert shares.make_room("alice", 2 * BLOCK) == ["b"]
+
+
 _STEPS = st.lists(
     st.tuples(st.sampled_from("sgefm"), st.sampled_from("abcd"), st.sampled_from(["x", "y"]), st.integers(0, 9000))
 )

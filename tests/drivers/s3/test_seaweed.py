@@ -149,6 +149,33 @@ async def test_a_port_that_is_taken_for_a_moment_does_not_keep_it_from_starting(
         await store.close()
 
 
+async def test_whoever_else_answers_at_its_port_is_not_taken_for_it(tmp_path: Path) -> None:
+    """Of two stores that start together both may have found a port free. The other one is healthy already."""
+    others: list[asyncio.Server] = []
+
+    async def healthy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    class Contested(EmbeddedStore):
+        async def _start(self) -> None:
+            if not others:
+                others.append(await asyncio.start_server(healthy, "127.0.0.1", self._ports.s3))
+            await super()._start()
+
+    store = await Contested.open(tmp_path / "store")
+    try:
+        found = listening(store.weed_pid) or set()
+        assert store.address.endpoint in {f"http://{host}:{port}" for host, port in found}
+        assert others[0].sockets[0].getsockname()[1] not in {port for _, port in found}
+    finally:
+        await store.close()
+        for other in others:
+            other.close()
+            await other.wait_closed()
+
+
 async def test_a_store_of_another_network_namespace_keeps_its_sockets(tmp_path: Path) -> None:
     """Port numbers that are free here may be in use there, and weed names its Unix sockets by them, in /tmp for all."""
     folder = tmp_path / "store"

@@ -103,3 +103,19 @@ def test_the_old_shape_of_jobs(server: SmallServer) -> None:
     server.on("GET /system/logs/s", {"a": {"status": "Succeeded"}})
     with Manager(server.url) as manager:
         assert dict(manager.jobs("s")) == {"a": {"status": "Succeeded"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        (b"it is full (delete one (or two))", "it is full", "delete one (or two)"),
+        (b"it is (very) full", "it is (very) full", "ask the owner or the cluster's admin for access"),
+        (b"f(x)", "f(x)", "ask the owner or the cluster's admin for access"),
+        (b"odd)", "odd)", "ask the owner or the cluster's admin for access"),
+    ],
+)
+def test_a_manager_s_own_hint_is_the_only_one(server: SmallServer, said: bytes, message: str, hint: str) -> None:
+    server.on("GET /x", said, status=403)
+    with Manager(server.url) as manager, pytest.raises(errors.Forbidden) as refused:
+        manager.read("/x")
+    assert (refused.value.message, refused.value.hint) == (message, hint)

@@ -102,6 +102,40 @@ def test_one_answer_is_given_to_whoever_has_nothing_else_however_large() -> None
     answer(bodies, "bob", 2 * FREE)
 
 
+def making(bodies: InFlight, sender: str, size: int) -> Claim:
+    """Somebody whose answer is being made, piece by piece."""
+    claim = Claim(bodies)
+    claim.begin(sender, 0)
+    try:
+        for _ in range(0, size, FREE // 2):
+            claim.hold(FREE // 2)
+    except Temporary:
+        claim.close()
+        raise
+    return claim
+
+
+def test_an_answer_counts_while_it_is_made() -> None:
+    bodies = InFlight(MOST)
+    made = making(bodies, "mallory", MOST // 3)
+    with pytest.raises(TooMuchAtOnce):
+        making(bodies, "mallory", MOST // 3)
+    making(bodies, "alice", MOST // 5)
+    made.answer("mallory", MOST // 3)  # it does not count twice
+    made.close()
+    assert bodies.held_by("mallory") <= MOST / 2
+
+
+def test_one_that_is_made_for_whoever_has_nothing_else_has_room_and_so_has_a_short_one_for_anybody() -> None:
+    bodies = InFlight(MOST)
+    made = making(bodies, "alice", 2 * MOST)
+    with pytest.raises(ManagerCrowded):
+        making(bodies, "bob", 2 * FREE)
+    making(bodies, "bob", FREE)
+    made.close()
+    making(bodies, "bob", 2 * FREE)
+
+
 def test_of_a_request_that_is_answered_only_the_answer_counts() -> None:
     bodies = InFlight(MOST)
     claim = Claim(bodies)

@@ -71,6 +71,7 @@ class Line:
     approve: bool = True
     roots: str = ""
     sent: list[Heartbeat] = field(default_factory=list)
+    goodbyes: list[str] = field(default_factory=list)  # the marks they were said with
     renewals: int = 0
     refuse_renewal: str = ""
     serial: str = ""
@@ -129,7 +130,8 @@ class Line:
         found = await desired.newer(self.hub, known.id, after, wait)
         return None if found is None else crossing(found, Desired)
 
-    async def leave(self) -> None:
+    async def leave(self, run: str) -> None:
+        self.goodbyes.append(run)
         known = self._known()
         await acting.remove(self.hub, ADMIN, known.id, force=True)
 

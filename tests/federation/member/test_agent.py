@@ -153,6 +153,7 @@ async def test_leaving_waits_for_the_work(scene: Scene) -> None:
     assert scene.line.held() is None
     assert scene.hub.registry.get("lubeck") is None
     assert "own admin" in (await scene.agent.shown()).reason
+    assert scene.line.goodbyes == [scene.line.sent[-1].run]
 
 
 async def test_a_wish_to_leave_survives_a_restart(scene: Scene) -> None:

@@ -20,6 +20,7 @@ from journeys.federation import stories
 from journeys.federation.stories import ended, eventually, fresh, member, submit
 from real.federation import Federation, federation
 from real.identity_provider import IdentityProvider
+from real.listener import Listener, listener
 from real.oscar_like import oscar_like
 
 SECRET = b"what the member must not see 5523"
@@ -217,6 +218,40 @@ def test_a_member_that_poses_as_an_oscar_is_shown_no_token(hansa: Federation, al
     gate.open()
     eventually(lambda: stories.in_sync(alice, name), what="believed again")
     assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+def test_a_member_that_poses_as_half_a_hansa_is_shown_no_token(hansa: Federation, alice: httpx.Client) -> None:
+    """One that takes keys and knows no permits would have to be asked about its jobs with a person's token."""
+    name = deployed(hansa, alice, "mesh")
+    gate = hansa.gates["visby"]
+    former = gate.target
+    with listener() as poser:
+        poser.says["/v1/about"] = {"product": "hansa", "version": "1", "capabilities": ["mesh-tokens", "replica-keys"]}
+        poser.statuses[f"/job/{name}-v"] = 201
+        hansa["lubeck"].kill()
+        gate.target = ("127.0.0.1", int(poser.url.rsplit(":", 1)[1]))
+        try:
+            hansa["lubeck"].start()
+            job = submit(alice, name)
+            eventually(lambda: shown(poser) or "does not answer as one" in stories.story_of(alice, job)["reason"])
+            time.sleep(3 * _REPAIR)
+            assert shown(poser) == set()
+            state = alice.get(f"/system/federation/{name}", params={"state": "true"}).json()["state"]
+            assert "does not answer as one" in state[0]["trouble"]
+            assert shown(poser) == set()
+        finally:
+            gate.target = former
+            gate.shut()
+            gate.open()
+    eventually(lambda: stories.in_sync(alice, name), what="believed again")
+    assert ended(alice, job)["status"] == "Succeeded"
+    assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+def shown(poser: Listener) -> set[str]:
+    """Whatever somebody proved who they are with; permits of former jobs there are its own."""
+    given = {visit.headers.get("authorization", "").split(" ")[0] for visit in poser.visits}
+    return given - {"", "Permit"}
 
 
 def test_keys_that_a_replica_borrowed_end_with_the_service(

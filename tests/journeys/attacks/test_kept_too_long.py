@@ -10,6 +10,7 @@ from journeys.federation import stories
 from journeys.federation.stories import ended, eventually, fresh, member
 from real.federation import Federation, federation
 from real.identity_provider import IdentityProvider
+from real.listener import listener
 
 # visby's replica never ends; whoever else runs the job does
 _SCRIPT = f'case "$OSCAR_SERVICE_NAME" in *-v) echo begun; sleep 600;; esac; {stories.WHERE}'
@@ -61,4 +62,29 @@ def test_whoever_had_it_for_too_long_does_not_get_it_again(hansa: Federation, al
     words = "it had this job before, and for too long"
     eventually(lambda: words in stories.story_of(alice, job)["reason"], what="taken back, and not given away again")
     assert stories.story_of(alice, job)["status"] == "Pending"
+    assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+def test_who_answers_nothing_that_helps_loses_the_job(hansa: Federation, alice: httpx.Client) -> None:
+    name = fresh("kept")
+    members = [member("visby", f"{name}-v", priority=1), member("riga", f"{name}-r", priority=2)]
+    definition = stories.federated(name, members, token=hansa.refresh_token("alice"), script=_SCRIPT)
+    stories.create(alice, {**definition, "input": [], "output": []})
+    gate, former = hansa.gates["visby"], hansa.gates["visby"].target
+    held = gate.hold("GET /v1/delegations/")  # it has the job, and was not asked yet
+    job = stories.submit(alice, name)
+    held.reached()
+    with listener() as other:
+        gate.target = ("127.0.0.1", int(other.url.rsplit(":", 1)[1]))
+        gate.shut()
+        gate.open()
+        try:
+            story = ended(alice, job)
+            asked = [one.path for one in other.visits]
+        finally:
+            gate.target = former
+            gate.shut()
+            gate.open()
+    assert f"/v1/delegations/{job}" in asked
+    assert (story["status"], story["delegation"]["cluster_id"]) == ("Succeeded", "riga")
     assert alice.delete(f"/system/services/{name}").status_code == 204

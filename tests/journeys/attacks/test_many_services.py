@@ -17,7 +17,7 @@ SCRIPT = "#" * 60_000
 
 @pytest.fixture(scope="module")
 def few(sign_in_provider: IdentityProvider) -> Iterator[Manager]:
-    limits = {"quotas.services": MOST, "quotas.definitions": "100Ki"}
+    limits = {"quotas.services": MOST, "quotas.definitions": "100Ki", "quotas.shared_definitions": "24Ki"}
     with running_manager({**trusting(sign_in_provider), **limits}) as running:
         yield running
 
@@ -67,6 +67,23 @@ def test_long_scripts_have_a_quota_too(person: Person) -> None:
     assert made(alice, "long", "true", verb="PUT")
     assert made(alice, "short", SCRIPT, verb="PUT")
     assert made(bob, "bobs", SCRIPT)
+
+
+@pytest.mark.parametrize("visibility", ["public", "restricted"])
+def test_one_owner_does_not_fatten_the_list_of_everybody(few: Manager, person: Person, visibility: str) -> None:
+    """A list holds whole definitions: whoever shows theirs to others has less of them than for themselves."""
+    alice, bob = person("alice"), person("bob")
+    shown: dict[str, Any] = {
+        "visibility": visibility,
+        "allowed_users": ["bob@test"] if visibility == "restricted" else [],
+    }
+    assert made(alice, "first", SCRIPT[:15_000], **shown)
+    assert not made(alice, "second", SCRIPT[:15_000], **shown)
+    assert made(alice, "second", SCRIPT[:15_000])  # for herself
+    assert not made(alice, "second", SCRIPT[:15_000], verb="PUT", **shown)
+    assert len(bob.get("/system/services").content) < 24 * 1024
+    assert made(bob, "bobs", SCRIPT[:15_000], **{**shown, "allowed_users": []})
+    assert made(few.admin, "admins", SCRIPT, visibility="public")
 
 
 @pytest.mark.parametrize(

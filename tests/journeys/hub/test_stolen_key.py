@@ -130,6 +130,21 @@ def test_renewing_again_and_again_does_not_shut_the_member_out(sea: Sea, thief: 
     assert "more than one program" in status
 
 
+def test_a_thief_says_no_goodbye(sea: Sea, thief: Thief) -> None:
+    before = len(history(sea, "goodbye"))
+    for mark in (None, "made-up"):
+        for _ in range(2):
+            assert thief.leave(mark).json()["type"] == "/problems/federation.goodbye-in-doubt"
+            assert thief.beat(run=mark or "", applied={"drained": True}, whole=True).status_code == 200
+    heard = sea.hub.cluster("visby")["seen"]
+    eventually(lambda: sea.hub.cluster("visby")["seen"] > heard, "visby is heard")
+    assert membership(sea.visby)["state"] == "member"
+    assert list(told(sea)) == ["visby"]
+    told_of = history(sea, "goodbye")
+    assert len(told_of) == before + 1
+    assert "hansa cluster leave visby" in told_of[0]
+
+
 def test_ever_new_sections_do_not_fill_the_hub(sea: Sea, thief: Thief) -> None:
     large = "x" * (4 * 2**20 - 100)
     assert thief.beat(links=large).status_code == 200

@@ -40,7 +40,7 @@ def test_a_star_over_both_kinds(tmp_path: Path) -> None:
         with riga:
             assert riga.get("/v1/node").json()["runtime"] == "kubernetes"
             assert riga.get("/system/info").json()["kubernetes_version"].startswith("v1.")
-            hansa(started, "apply", "-f", STAR)
+            hansa(started, "apply", "-f", STAR, "--send-credentials")
             definition = {"name": "here", "image": "busybox", "cpu": "0.1", "memory": "32Mi", "script": "echo well"}
             assert riga.post("/system/services", json=definition).status_code == 201
             token = riga.get("/system/services/here").json()["token"]

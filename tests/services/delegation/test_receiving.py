@@ -1,6 +1,7 @@
 """What does an origin hear of a job that changes in the moment it asks?"""
 
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,7 +10,7 @@ import pytest
 
 from hansa.kernel.errors import HansaError
 from hansa.services import Job, Outcome, PeerRefused, PeerUnreachable, Room, Status
-from hansa.services.delegation import NOBODY, Delegation, Receipt, receiving
+from hansa.services.delegation import NOBODY, SUPERSEDED, Delegation, Receipt, receiving
 from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
 
 PERMIT = "ab" * 32
@@ -35,6 +36,34 @@ async def test_a_job_that_is_given_back_while_its_origin_asks_is_not_taken_up_ag
     told: Any = await receiving.state(cast(Room, room), "one", PERMIT)
     assert told.status == "Pending"
     assert taken_up == []
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+async def test_a_run_that_lost_its_right_again_and_again_is_not_taken_up_for_ever(attempt: int) -> None:
+    """Its origin asks for it and refuses what it made, for whatever reason."""
+    lost = Job("one", "gray", "alice", Status.FAILED, 0.0, 100, 1024, b"", attempt=attempt, reason=SUPERSEDED)
+    receipt = Receipt("one", "gray", "lubeck", "https://lubeck", ("lubeck",), PERMIT, {}, 0.0)
+    offered: list[str] = []
+
+    async def answer(value: object) -> Any:
+        return value
+
+    room: Any = SimpleNamespace(
+        borrowed={},
+        limits=SimpleNamespace(attempts=3),
+        receipts=SimpleNamespace(get=lambda _: receipt),
+        jobs=SimpleNamespace(get=lambda _: answer(lost), again=lambda *_: answer(True)),
+        backlog=SimpleNamespace(add=lambda *_: None),
+        job_host=SimpleNamespace(discard=lambda _: answer(None)),
+        dispatcher=SimpleNamespace(surely=nullcontext, offer=lambda waiting: offered.append(waiting.name)),
+    )
+    if attempt < 3:
+        told = await receiving.state(room, "one", PERMIT)
+        assert (told.status, offered) == ("Pending", ["one"])
+    else:
+        with pytest.raises(receiving.NoSuchDelegation):
+            await receiving.state(room, "one", PERMIT)
+        assert offered == []
 
 
 @pytest.fixture
@@ -70,7 +99,7 @@ async def test_what_failed_without_an_end_of_its_script_begins_anew(
         jobs=jobs,
         backlog=SimpleNamespace(add=lambda *_: None),
         job_host=SimpleNamespace(discard=discard),
-        dispatcher=SimpleNamespace(offer=lambda waiting: offered.append(waiting.name)),
+        dispatcher=SimpleNamespace(surely=nullcontext, offer=lambda waiting: offered.append(waiting.name)),
     )
     await jobs.accept(Job("one", "gray", "alice", Status.PENDING, 0.0, 100, 1024, b"body"))
     await jobs.end("one", outcome, 1.0)
@@ -103,12 +132,15 @@ class Mute:
         async def no_job(_job: str) -> None:
             return None
 
+        async def nothing(_name: str) -> list[Delegation]:
+            return []
+
         room = SimpleNamespace(
             clock=SimpleNamespace(now=lambda: self.time),
             limits=SimpleNamespace(keep_receipts=15.0),
             receipts=SimpleNamespace(get=lambda _: receipt),
             records=SimpleNamespace(get=lambda _: None),
-            delegations=SimpleNamespace(get=delegation, may_publish=granted),
+            delegations=SimpleNamespace(get=delegation, named=nothing, may_publish=granted),
             jobs=SimpleNamespace(get=no_job),
             peers=SimpleNamespace(find=lambda *_: SimpleNamespace(may_publish=may_publish)),
         )

@@ -1,6 +1,7 @@
-"""What becomes of a job whose member says for ever that it runs, or waits? Its origin's own records decide."""
+"""What becomes of a job whose member says for ever that it runs, or waits, or no? Its origin's own records decide."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +11,11 @@ import msgspec
 import pytest
 
 from hansa.identity import Vault
-from hansa.services import AwayJob, Backlog, Job, Limits, Service, Status
+from hansa.kernel.errors import HansaError, Temporary, Unauthenticated
+from hansa.services import Address, AwayJob, Backlog, Job, Limits, PeerRefused, Service, Status
 from hansa.services.delegation import NOBODY, PASSED_BACK, Delegation, Receipt, new_permit
 from hansa.services.delegation.following import Follower
-from hansa.services.delegation.ledger import SERVICE
+from hansa.services.delegation.ledger import SERVICE, adopted_name
 from hansa.store import Database, DelegationStore, JobStore, ReceiptStore, make_engine, schema, sqlite_url
 
 LIMITS = Limits(time_limit=100, run_limit=1, attempts=1, queue_limit=1, keep=1, page_size=1, wait_at_members=1000)
@@ -26,14 +28,17 @@ class Origin:
 
     def __init__(self, database: Database) -> None:
         self.time = 1000.0
-        self.says: AwayJob | None = AwayJob("Running")
+        self.says: AwayJob | HansaError | None = AwayJob("Running")
         self.jobs = JobStore(database)
         self.delegations = DelegationStore(database, Vault([Vault.new_key()]))
         self.receipts = ReceiptStore(database, Vault([Vault.new_key()]))
         self.backlog = Backlog()
+        self.looked_again = False
         self.ended_keys, self.stopped, self.offered = list[str](), list[str](), list[str]()
 
         async def away_job(*_: Any) -> AwayJob | None:
+            if isinstance(self.says, HansaError):
+                raise self.says
             return self.says
 
         async def cancel(job: str, _permit: str) -> None:
@@ -42,7 +47,13 @@ class Origin:
         async def end_keys(name: str) -> None:
             self.ended_keys.append(name)
 
-        peer = SimpleNamespace(away_job=away_job, listed_job=away_job, cancel=cancel)
+        async def capabilities() -> frozenset[str]:
+            return frozenset()
+
+        oscar = Address("visby", "https://visby", kind="oscar")
+        peer = SimpleNamespace(
+            address=oscar, capabilities=capabilities, away_job=away_job, listed_job=away_job, cancel=cancel
+        )
         room = SimpleNamespace(
             clock=SimpleNamespace(now=lambda: self.time),
             records=SimpleNamespace(get={"gray": SimpleNamespace(service=GRAY)}.get),
@@ -54,9 +65,18 @@ class Origin:
             away_keys=SimpleNamespace(end=end_keys),
             peers=SimpleNamespace(find=lambda *_: peer),
             keyring=SimpleNamespace(credentials=self._nothing),
-            dispatcher=SimpleNamespace(offer=lambda waiting: self.offered.append(waiting.name)),
+            dispatcher=SimpleNamespace(surely=self._surely, offer=lambda waiting: self.offered.append(waiting.name)),
         )
         self.follower = Follower(cast(Any, room), lost_after=10.0)
+
+    @contextmanager
+    def _surely(self) -> Iterator[None]:
+        """What is cut short is looked for among all that wait."""
+        try:
+            yield
+        except HansaError:
+            self.looked_again = True
+            raise
 
     async def _nothing(self, *_: Any, **__: Any) -> list[Any]:
         return [SimpleNamespace(replica="")]
@@ -165,18 +185,100 @@ async def test_a_member_that_cannot_be_fenced_keeps_nobody_waiting_for_ever(orig
     assert origin.offered == []
 
 
-async def test_keys_of_a_replicas_own_job_end_too(origin: Origin) -> None:
-    permit = new_permit()
-    adopted = {"adopted": True, SERVICE: "gray"}
-    fresh = Delegation(
-        "theirs", 1, "away", "visby", "gray-v", "https://visby", permit, NOBODY, adopted, origin.time, origin.time
+NO = [
+    PeerRefused("visby answered 403", status=403),
+    PeerRefused("visby answered 404: no page of a manager", status=404),
+    PeerRefused("visby answered something that is not JSON", status=200),
+    PeerRefused("visby sends us elsewhere", status=302),
+    Unauthenticated("no credentials for this cluster"),
+]
+
+
+@pytest.mark.parametrize("no", NO, ids=lambda no: no.message)
+async def test_who_never_says_what_became_of_a_job_loses_it_like_one_that_is_silent(
+    origin: Origin, no: HansaError
+) -> None:
+    await origin.give_away()
+    await origin.look()
+    origin.says = no
+    assert (await origin.look(after=9))[:2] == (Status.RUNNING, "away")  # it may be well again
+    status, phase, why = await origin.look(after=2)
+    assert (status, phase) == (Status.PENDING, "here")
+    assert no.message in why
+    assert (origin.ended_keys, origin.offered) == (["away one 1"], ["one"])
+    assert not await origin.delegations.may_publish("one", 1)
+
+
+async def test_nor_is_a_job_whose_outputs_it_may_have_stored_run_twice(origin: Origin) -> None:
+    await origin.give_away()
+    await origin.look()
+    assert await origin.delegations.may_publish("one", 1)
+    origin.says = NO[0]
+    assert (await origin.look(after=50))[0] is Status.RUNNING
+    status, _, why = await origin.look(after=300)
+    assert status is Status.FAILED
+    assert "may have stored outputs" in why
+    assert (origin.ended_keys, origin.offered) == (["away one 1"], [])
+    assert await origin.delegations.active() == []
+
+
+@pytest.mark.parametrize("at", ["get", "explain"])
+async def test_one_that_was_taken_back_is_not_forgotten_when_the_database_goes_away(
+    origin: Origin, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    await origin.give_away()
+    origin.says = None
+
+    async def down(*_: Any) -> None:
+        raise Temporary("the database gave no answer")
+
+    take_back = origin.delegations.take_back
+
+    async def then_down(*given: Any, **more: Any) -> bool:
+        done = await take_back(*given, **more)
+        monkeypatch.setattr(origin.jobs, at, down)
+        return done
+
+    monkeypatch.setattr(origin.delegations, "take_back", then_down)
+    [one] = await origin.delegations.active()
+    with pytest.raises(Temporary):
+        await origin.follower.follow(one)
+    assert origin.offered == (["one"] if at == "explain" else [])
+    assert origin.looked_again
+    assert [waiting.name for waiting in await origin.jobs.waiting()] == ["one"]
+
+
+def theirs(origin: Origin, service: str = "gray") -> Delegation:
+    """A job of visby's, which calls it as we call one of ours."""
+    name, when = adopted_name(service, "visby", "gray-v", "one"), origin.time
+    noted = {SERVICE: service}
+    return Delegation(
+        name, 1, "away", "visby", "gray-v", "https://visby", new_permit(), NOBODY, noted, when, when, named="one"
     )
+
+
+@pytest.mark.parametrize("says", [AwayJob("Succeeded"), AwayJob("Failed"), None])
+async def test_what_a_member_says_of_a_job_of_its_own_is_not_about_ours(origin: Origin, says: AwayJob | None) -> None:
+    await origin.give_away()
+    await origin.look()
+    assert await origin.delegations.adopt(theirs(origin))
+    origin.says = says
+    await origin.follower.follow(theirs(origin))
+    found = await origin.jobs.get("one")
+    assert found is not None
+    assert found.status is Status.RUNNING
+    assert [one.job for one in await origin.delegations.active()] == ["one"]
+    assert origin.ended_keys == [f"away {theirs(origin).job} 1"]
+
+
+async def test_keys_of_a_replicas_own_job_end_too(origin: Origin) -> None:
+    fresh = theirs(origin)
     assert await origin.delegations.adopt(fresh)
     for after in (1, 200, 105, 20):  # nobody here knows whether it has files, so it has the time for them
         origin.time += after
         for one in await origin.delegations.active():
             await origin.follower.follow(one)
-    assert origin.ended_keys == ["away theirs 1"]
+    assert (origin.ended_keys, origin.stopped) == ([f"away {fresh.job} 1"], ["one"])
     assert await origin.delegations.active() == []
 
 
@@ -210,11 +312,8 @@ async def test_without_keys_it_stays(origin: Origin, store: dict[str, str]) -> N
 
 
 async def test_keys_of_a_replicas_own_job_end_when_its_service_is_gone(origin: Origin) -> None:
-    adopted = {"adopted": True, SERVICE: "gone"}
-    fresh = Delegation(
-        "theirs", 1, "away", "visby", "gray-v", "https://visby", new_permit(), NOBODY, adopted, origin.time, origin.time
-    )
+    fresh = theirs(origin, "gone")
     assert await origin.delegations.adopt(fresh)
     await origin.follower.follow(fresh)
-    assert (origin.ended_keys, origin.stopped) == (["away theirs 1"], ["theirs"])
+    assert (origin.ended_keys, origin.stopped) == ([f"away {fresh.job} 1"], ["one"])
     assert await origin.delegations.active() == []

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import structlog
 
-from hansa.services import PeerRefused, PeerUnreachable, replicas
+from hansa.services import Address, PeerRefused, PeerUnreachable, replicas
 from hansa.services.complaints import Complaints
 from hansa.services.ports import Record
 from hansa.services.service import Federation, Member, Service
@@ -20,6 +20,9 @@ async def test_trouble_of_any_kind_with_one_member_is_told_of_that_one() -> None
     async def status(*_: object) -> None:
         raise PeerRefused("it says no", status=404)
 
+    async def capabilities() -> frozenset[str]:
+        return frozenset()
+
     members = tuple(Member(type="oscar", cluster_id=name, service_name="s") for name in ("visby", "riga"))
     service = Service(
         name="s",
@@ -28,10 +31,15 @@ async def test_trouble_of_any_kind_with_one_member_is_told_of_that_one() -> None
         annotations={"oscar.grycap/federation-worker": "true"},
         federation=Federation(topology="mesh", members=members),
     )
+
+    def oscar(cluster: str, _: str) -> Any:
+        address = Address(cluster, f"https://{cluster}", kind="oscar")
+        return SimpleNamespace(address=address, capabilities=capabilities, status=status)
+
     room = SimpleNamespace(
         records=SimpleNamespace(secrets=lambda _: {}),
-        peers=SimpleNamespace(find=lambda *_: SimpleNamespace(status=status)),
-        limits=SimpleNamespace(call_timeout=5.0),
+        peers=SimpleNamespace(find=oscar),
+        limits=SimpleNamespace(call_timeout=5.0, oscar_members=True),
         keyring=SimpleNamespace(credentials=credentials),
         sightings=SimpleNamespace(last=lambda *_: None),
     )

@@ -11,7 +11,7 @@ import structlog
 from hansa.kernel.errors import Conflict
 from hansa.services import Operation, Touched
 from hansa.services.complaints import Complaints
-from hansa.services.peers import Credentials
+from hansa.services.peers import Address, Credentials
 from hansa.services.replicas import expansion
 from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SERVICE
 
@@ -44,10 +44,15 @@ class Plans:
 class Cluster:
     """A cluster with a worker of `service`, unless it has `trouble`."""
 
+    address = Address("visby", "https://visby.example.org", kind="oscar")
+
     def __init__(self, service: str, trouble: Exception | None = None) -> None:
         self.trouble = trouble
         self.removed: list[str] = []
         self._marks = {FEDERATION_WORKER: "true", ORIGIN_CLUSTER: "lubeck", ORIGIN_SERVICE: service}
+
+    async def capabilities(self) -> frozenset[str]:
+        return frozenset()
 
     async def read(self, _service: str, _credentials: Credentials, **_: object) -> dict[str, Any]:
         if self.trouble is not None:
@@ -71,7 +76,7 @@ def room_of(plans: Plans, members: dict[str, Cluster]) -> Any:
         cluster_id="lubeck",
         clock=SimpleNamespace(now=lambda: NOW),
         complaints=Complaints(),
-        limits=SimpleNamespace(restore_replicas=True),
+        limits=SimpleNamespace(oscar_members=True, restore_replicas=True),
         operations=plans,
         being_undone=set(),
         changing=lambda _: nullcontext(),

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
+from hansa.entrypoints.http.v1 import delegations
 from hansa.services import Credentials, Peer, PeerUnreachable, Room, Service
 from hansa.services.peers import Address
 from hansa.services.replicas import MemberKeys, NotItself, creating, showing
@@ -27,7 +29,6 @@ class Answering:
 
     kind_set: str = ""
     says: frozenset[str] | None = frozenset()
-    product: str = "hansa"
 
     @property
     def address(self) -> Address:
@@ -37,9 +38,6 @@ class Answering:
         if self.says is None:
             raise PeerUnreachable("visby does not answer")
         return self.says
-
-    async def kind(self) -> str:
-        return self.product
 
     def doubt(self) -> None:
         pass
@@ -74,24 +72,61 @@ def as_peer(one: Answering) -> Peer:
     return cast(Peer, one)
 
 
-@pytest.mark.parametrize("product", ["hansa", "oscar"])
-async def test_one_that_is_known_as_a_hansa_has_to_take_keys_from_the_first_word_on(product: str) -> None:
-    poser = Answering(kind_set="hansa", says=frozenset({"delegation-permits"}), product=product)
+HALVES = (["delegation-permits", "mesh-tokens"], ["replica-keys", "mesh-tokens"], ["something-new"])
+
+
+@pytest.mark.parametrize("says", [*HALVES, []], ids=str)
+async def test_one_that_is_known_as_a_hansa_has_to_be_a_whole_one_from_the_first_word_on(says: list[str]) -> None:
+    poser = Answering(kind_set="hansa", says=frozenset(says))
     with pytest.raises(NotItself):
-        await showing.has_keys(room(poser), as_peer(poser))
+        await showing.way(room(poser), as_peer(poser))
+
+
+@pytest.mark.parametrize("says", HALVES, ids=str)
+async def test_so_has_one_that_names_anything_of_a_hansa(says: list[str]) -> None:
+    poser = Answering(says=frozenset(says))
+    with pytest.raises(NotItself):
+        await showing.way(room(poser), as_peer(poser))
+    named = Answering(kind_set="oscar", says=frozenset(says))  # the operator knows better
+    assert await showing.way(room(named), as_peer(named)) == "token"
+
+
+async def test_one_that_took_keys_once_is_never_an_oscar_again() -> None:
+    visby = Answering(says=showing.NEEDED)
+    here = room(visby)
+    assert await showing.way(here, as_peer(visby)) == "key"
+    visby.says = frozenset()
+    with pytest.raises(NotItself):
+        await showing.way(here, as_peer(visby))
+
+
+def test_we_name_all_that_we_need_of_others() -> None:
+    assert set(delegations.CAPABILITIES) >= showing.NEEDED
 
 
 async def test_who_does_not_answer_is_not_taken_for_one_without_keys() -> None:
     """Or all the others would be given what a member without keys needs."""
-    assert await showing.keyless(room(Answering(says=None)), origin(VISBY)) == frozenset()
-    assert await showing.keyless(room(Answering(product="oscar")), origin(VISBY)) == {VISBY.key}
+    silent = await showing.judged(room(Answering(says=None)), origin(VISBY))
+    assert (silent.keyless, list(silent.troubles)) == (frozenset(), [VISBY.key])
+    assert (await showing.judged(room(Answering()), origin(VISBY))).keyless == {VISBY.key}
 
 
 @pytest.mark.parametrize("restore", [True, False])
 async def test_only_where_replicas_are_restored_a_refused_key_is_followed_by_a_token(restore: bool) -> None:
-    taking = Answering(says=frozenset({"replica-keys"}))
-    shown = await showing.for_the_replica(room(taking, restore=restore), origin(VISBY), VISBY, as_peer(taking))
+    visby = Answering()
+    shown = await showing.for_the_replica(room(visby, restore=restore), origin(VISBY), VISBY, as_peer(visby), "key")
     assert [one.authorization.split()[0] for one in shown] == ["ReplicaKey", *(["Bearer"] if restore else [])]
+
+
+async def test_a_hansa_is_given_jobs_with_no_token_of_a_person_also_by_a_replica_that_has_none_for_it() -> None:
+    visby = as_peer(Answering())
+    here = room(Answering())
+    cast(Any, here).records = SimpleNamespace(secrets=lambda _: {})
+    worker = msgspec.structs.replace(origin(VISBY), annotations={"oscar.grycap/federation-worker": "true"})
+    for service in (origin(VISBY), worker):
+        [shown] = await showing.for_jobs(here, service, VISBY, visby, "key")
+        assert (shown.replica, shown.authorization == OWNERS) == ("gray", False)
+    assert (await showing.for_jobs(here, worker, VISBY, visby, "token"))[0].authorization == OWNERS
 
 
 def renewed(before: Service | None, after: Service, secrets: Mapping[str, str]) -> bool:

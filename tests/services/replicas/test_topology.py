@@ -127,13 +127,38 @@ def test_inputs_stay_per_service_and_outputs_are_shared() -> None:
     assert worker.storage_providers["minio"]["default"]["endpoint"] == "https://s3.lubeck"
 
 
-def test_in_a_mesh_everybody_lists_everybody_else_and_has_the_token() -> None:
+def test_in_a_mesh_everybody_lists_everybody_else() -> None:
     made = workers(origin("mesh", [member("visby"), member("riga")]))
     for cluster, others in {"visby": ["lubeck", "riga"], "riga": ["lubeck", "visby"]}.items():
         federation = made[cluster].federation
         assert federation is not None
         assert [m.cluster_id for m in federation.members] == others
-        assert made[cluster].environment.secrets["refresh_token"] == "r3fresh"
+        assert "r3fresh" not in msgspec.json.encode(made[cluster]).decode()
+
+
+@pytest.mark.parametrize("kind", ["star", "tree", "mesh"])
+def test_the_refresh_token_is_planned_for_nobody_but_who_takes_no_keys_in_a_mesh(kind: str) -> None:
+    """And nothing of ours is, for such a one would hand it to its jobs."""
+    made = workers(origin(kind, [member("visby"), member("goslar")]), keyless=("goslar/gray-goslar",))
+    hansa, oscar = made["visby"].environment.secrets, made["goslar"].environment.secrets
+    token = {"refresh_token": "r3fresh"} if kind == "mesh" else {}
+    assert oscar == {"PASSWORD": "users-own", **token}
+    assert "refresh_token" not in hansa
+    assert ("hansa.group-key" in hansa) is (kind == "mesh")
+    assert made["goslar"].token not in (made["visby"].token, "a" * 64)
+
+
+def test_a_blank_is_not_planned_for_who_would_write_it_over_its_secret() -> None:
+    blank = {"environment.secrets.PASSWORD": ""}
+    planned = {
+        keyless: topology.expand(
+            origin("star", [member("visby")]), blank, keys=KEYS, keyless=keyless, operation="o", fingerprint="f",
+            own_endpoint="https://lubeck",
+        )[0].definition.environment.secrets
+        for keyless in ((), ("visby/gray-visby",))
+    }  # fmt: skip
+    assert planned["visby/gray-visby",] == {}
+    assert planned[()]["PASSWORD"] == ""
 
 
 def test_a_tree_of_two_levels() -> None:

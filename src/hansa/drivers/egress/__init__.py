@@ -1,10 +1,11 @@
 """How does this manager call what a tenant named? Through one `Door`, which asks the rule of `hansa.kernel.egress`.
 
-`door` resolves once and dials what it checked, `ourselves` knows the machine's own addresses, `transport` puts HTTP on
-top, `proxy` lets programs of others out by the same door.
+`door` resolves once and dials what it checked, `lookups` asks for names, `ourselves` knows the machine's own addresses,
+`transport` puts HTTP on top, `proxy` lets programs of others out by the same door.
 """
 
-from hansa.drivers.egress.door import Door, Resolve, system_resolver
+from hansa.drivers.egress.door import Door
+from hansa.drivers.egress.lookups import Resolve, system_resolver
 from hansa.drivers.egress.proxy import Proxy
 from hansa.drivers.egress.transport import DoorTransport
 from hansa.kernel.egress import AnswerTooLarge, BadTarget, EgressRefused, EgressUnreachable, Pair, Rule

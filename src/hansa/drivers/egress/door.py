@@ -7,24 +7,18 @@ differently the second time is not asked a second time. Whoever gets the connect
 import asyncio
 import socket
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv6Address
 
+from hansa.drivers.egress.lookups import Lookups, Resolve, domain_of, system_resolver
 from hansa.drivers.egress.ourselves import leads_home
 from hansa.kernel import ip_addresses
 from hansa.kernel.egress import HINT, EgressRefused, EgressUnreachable, Pair, Rule, may_dial, may_name, target_of
 from hansa.kernel.ip_addresses import Address
 
-Resolve = Callable[[str], Sequence[str]]  # blocks; raises `OSError` for a name that leads nowhere
-
-_NAMES_AT_ONCE = 16  # a resolver that hangs takes a thread each
-_CHECKS_AT_ONCE = 4  # apart, so that whoever only creates services keeps nobody from dialling
+_NAMES_AT_ONCE = 64  # a resolver that hangs takes a thread each
+_CHECKS_AT_ONCE = 16  # apart, so that whoever only creates services keeps nobody from dialling
+_VOUCHED_AT_ONCE = 16  # apart, so that no tenant's word keeps anybody from the cluster's own stores and members
 _CHECK_SECONDS = 5.0
-
-
-def system_resolver(host: str) -> list[str]:
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(where[0]) for *_, where in found))
 
 
 class Door:
@@ -38,14 +32,17 @@ class Door:
         is_ours: Callable[[Address], bool] = leads_home,
     ) -> None:
         self.rule = rule
-        self._resolve = resolve
         self._is_ours = is_ours
-        self._dialling = ThreadPoolExecutor(_NAMES_AT_ONCE, thread_name_prefix="egress")
-        self._checking = ThreadPoolExecutor(_CHECKS_AT_ONCE, thread_name_prefix="egress-check")
+        self._dialling = Lookups(resolve, _NAMES_AT_ONCE, "egress")
+        self._checking = Lookups(resolve, _CHECKS_AT_ONCE, "egress-check")
+        self._vouched = Lookups(resolve, _VOUCHED_AT_ONCE, "egress-vouched")
 
-    async def connect(self, host: str, port: int, *, timeout: float, own: Collection[Pair] = ()) -> socket.socket:
+    async def connect(
+        self, host: str, port: int, *, timeout: float, own: Collection[Pair] = (), whose: str = ""
+    ) -> socket.socket:
         """A connected, non-blocking socket. `own` are addresses or names, with their ports, that the calling code
-        itself vouches for. Raises `EgressRefused`, or `EgressUnreachable`, within `timeout` seconds."""
+        itself vouches for; `whose` is for whom it is called, if that is known. Raises `EgressRefused`, or
+        `EgressUnreachable`, within `timeout` seconds."""
         rule = self.rule.with_pairs(own)
         if why := may_name(host, port, rule):
             raise _refused(host, why)
@@ -53,7 +50,8 @@ class Door:
         end = loop.time() + timeout
         try:
             async with asyncio.timeout(timeout):
-                found = self._permitted(host, port, await self._lookup(host, self._dialling), rule)
+                lane = self._vouched if rule.names(host, port) else self._dialling
+                found = self._permitted(host, port, await _looked_up(host, lane, whose), rule)
                 for place, address in enumerate(found):
                     share = (end - loop.time()) / (len(found) - place)  # one that is silent leaves time for the next
                     if (made := await _dial(address, port, share)) is not None:
@@ -73,26 +71,14 @@ class Door:
             raise _refused(target.host, why)
         try:
             async with asyncio.timeout(_CHECK_SECONDS):
-                found = await self._lookup(target.host, self._checking)
+                found = await _looked_up(target.host, self._checking)
                 self._permitted(target.host, target.port, found, rule)
         except (EgressUnreachable, TimeoutError):
             return
 
     async def close(self) -> None:
-        for threads in (self._dialling, self._checking):
-            threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _lookup(self, host: str, threads: ThreadPoolExecutor) -> Sequence[str]:
-        literal = ip_addresses.literal(host)
-        if literal is not None:
-            return [str(literal)]
-        try:
-            found = await asyncio.get_running_loop().run_in_executor(threads, self._resolve, host)
-        except (OSError, UnicodeError, ValueError):
-            found = ()
-        if not found:
-            raise EgressUnreachable(f"{host[:253]} leads to no address", hint="check the name")
-        return found
+        for lane in (self._dialling, self._checking, self._vouched):
+            lane.close()
 
     def _permitted(self, host: str, port: int, found: Sequence[str], rule: Rule) -> list[Address]:
         """Those that may be dialled, in the resolver's order; the first reason if there is none."""
@@ -108,6 +94,20 @@ class Door:
         if not good:
             raise _refused(host, whys[0] if whys else "it leads to no address")
         return good
+
+
+async def _looked_up(host: str, lane: Lookups, whose: str = "") -> Sequence[str]:
+    literal = ip_addresses.literal(host)
+    if literal is not None:
+        return [str(literal)]
+    try:
+        # A mark apart: nobody's name is that of a domain.
+        found = await lane.addresses(host, f"for {whose}" if whose else domain_of(host))
+    except (OSError, UnicodeError, ValueError):
+        found = ()
+    if not found:
+        raise EgressUnreachable(f"{host[:253]} leads to no address", hint="check the name")
+    return found
 
 
 def _refused(host: str, why: str) -> EgressRefused:

@@ -7,7 +7,7 @@ for the name that was asked, whatever address the door dialled.
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
@@ -15,6 +15,7 @@ import httpcore
 import httpx
 
 from hansa.drivers.egress.door import Door
+from hansa.drivers.wire import WireTransport
 from hansa.kernel.egress import AnswerTooLarge, EgressUnreachable, Pair
 
 _CONNECT_SECONDS = 10.0
@@ -35,11 +36,10 @@ class DoorTransport(httpx.AsyncBaseTransport):
         connections: int = 32,
     ) -> None:
         self._most, self._seconds = most, seconds
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=_context(verify),
-            network_backend=_Dialer(door, own),
-            max_connections=connections,
-            keepalive_expiry=_KEEP_IDLE,
+        self._wire = WireTransport(
+            verify=verify,
+            limits=httpx.Limits(max_connections=connections, keepalive_expiry=_KEEP_IDLE),
+            backend=_Dialer(door, own),
         )
 
     def client(self, **more: Any) -> httpx.AsyncClient:
@@ -55,55 +55,30 @@ class DoorTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         end = asyncio.get_running_loop().time() + self._seconds
-        assert isinstance(request.stream, httpx.AsyncByteStream)
-        asked = httpcore.Request(
-            method=request.method,
-            url=httpcore.URL(
-                scheme=request.url.raw_scheme,
-                host=request.url.raw_host,
-                port=request.url.port,
-                target=request.url.raw_path,
-            ),
-            headers=request.headers.raw,
-            content=request.stream,
-            extensions=request.extensions,
-        )
-        with _translated():
-            async with _until(end):
-                answer = await self._pool.handle_async_request(asked)
-        assert isinstance(answer.stream, AsyncIterable)
+        async with _until(end):
+            answer = await self._wire.handle_async_request(request)
+        assert isinstance(answer.stream, httpx.AsyncByteStream)
         return httpx.Response(
-            answer.status,
+            answer.status_code,
             headers=answer.headers,
             stream=_Body(answer.stream, self._most, end),
             extensions=answer.extensions,
         )
 
     async def aclose(self) -> None:
-        await self._pool.aclose()
-
-
-def _context(verify: ssl.SSLContext | bool) -> ssl.SSLContext:
-    if isinstance(verify, ssl.SSLContext):
-        return verify
-    context = ssl.create_default_context()
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+        await self._wire.aclose()
 
 
 class _Body(httpx.AsyncByteStream):
-    def __init__(self, inner: AsyncIterable[bytes], most: int, end: float) -> None:
+    def __init__(self, inner: httpx.AsyncByteStream, most: int, end: float) -> None:
         self._inner, self._most, self._end = inner, most, end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         chunks = aiter(self._inner)
         while True:
-            with _translated():
-                async with _until(self._end):
-                    chunk = await anext(chunks, None)
+            async with _until(self._end):
+                chunk = await anext(chunks, None)
             if chunk is None:
                 return
             size += len(chunk)
@@ -112,9 +87,7 @@ class _Body(httpx.AsyncByteStream):
             yield chunk
 
     async def aclose(self) -> None:
-        if hasattr(self._inner, "aclose"):
-            with _translated():
-                await self._inner.aclose()
+        await self._inner.aclose()
 
 
 @contextlib.asynccontextmanager
@@ -124,18 +97,6 @@ async def _until(end: float) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise httpx.ReadTimeout("the call took too long") from None
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    """What the layer below raises, as the client's callers know it; what the door raises passes."""
-    try:
-        yield
-    except httpcore.UnsupportedProtocol as error:
-        raise httpx.UnsupportedProtocol(str(error)) from error
-    except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:
-        # both libraries have the same names for them
-        raise getattr(httpx, type(error).__name__, httpx.TransportError)(str(error)) from error
 
 
 class _Dialer(httpcore.AsyncNetworkBackend):

@@ -3,16 +3,22 @@
 Errors of the hub that a manager acts on come back as the same class; others keep the hub's code as `problem`.
 """
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import httpx
 import msgspec
 
+from hansa.drivers.hub.limits import Limits
 from hansa.federation import errors
+from hansa.kernel import bounded_json
 from hansa.kernel.errors import HansaError
+from hansa.messages.members import Desired
 
 T = TypeVar("T")
 _LONGEST_WORDS = 500
+_LARGE = 64 * 1024  # bytes that are read in a moment
 _SAME: dict[str, type[HansaError]] = {
     kind.code: kind
     for kind in (
@@ -27,15 +33,47 @@ _SAME: dict[str, type[HansaError]] = {
 }
 
 
-def decoded(body: bytes, kind: type[T], url: str) -> T:
+class _Settings(msgspec.Struct):
+    """The one part of an answer whose shape is open: anything can be in it."""
+
+    settings: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+async def decoded(body: bytes, kind: type[T], url: str, parts: int = bounded_json.MOST_PARTS) -> T:
+    """What it says, if it has no more than so many parts; of a large answer in a thread, so that others need not
+    wait."""
+    return await _aside(body, lambda: _decode(body, kind, url, parts))
+
+
+async def desired(body: bytes, url: str, limits: Limits) -> Desired:
+    def read() -> Desired:
+        told = bytes(_decode(body, _Settings, url, limits.desired_parts).settings)
+        if len(told) > limits.settings or not bounded_json.is_light(told, bounded_json.MOST_PARTS):
+            raise errors.HubRefused(
+                f"the hub at {url} tells more settings than we take",
+                hint="see its configuration documents: hansa config ls",
+                problem="",
+            )
+        return _decode(body, Desired, url, limits.desired_parts)
+
+    return await _aside(body, read)
+
+
+async def _aside(body: bytes, read: Callable[[], T]) -> T:
+    return await asyncio.to_thread(read) if len(body) > _LARGE else read()
+
+
+def _decode(body: bytes, kind: type[T], url: str, parts: int) -> T:
     try:
-        return msgspec.json.decode(body, type=kind)
+        if bounded_json.is_light(body, parts):
+            return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise errors.HubRefused(
-            f"the hub at {url} answered something we do not understand",
-            hint="check the address, and that hub and manager are at most one version apart",
-            problem="",
-        ) from None
+        pass
+    raise errors.HubRefused(
+        f"the hub at {url} answered something we do not understand",
+        hint="check the address, and that hub and manager are at most one version apart",
+        problem="",
+    )
 
 
 def refusal(answer: httpx.Response, body: bytes, url: str) -> HansaError:

@@ -11,6 +11,7 @@ import httpx
 
 from hansa.drivers.hub import answers
 from hansa.drivers.hub.limits import Limits
+from hansa.drivers.wire import Flood, WireTransport
 from hansa.federation import errors
 from hansa.identity import authority
 from hansa.kernel.errors import HansaError
@@ -23,14 +24,16 @@ class Channel:
         # The name the hub proves, whatever its address and whatever stands before it.
         self._extensions = {"sni_hostname": authority.hub_name(trust_domain)} if trust_domain else {}
         self._client = httpx.AsyncClient(
-            verify=context,
+            transport=WireTransport(
+                verify=context,
+                limits=httpx.Limits(
+                    max_connections=limits.connections,
+                    max_keepalive_connections=limits.connections,
+                    keepalive_expiry=limits.keep_idle,
+                ),
+            ),
             trust_env=False,
             follow_redirects=False,
-            limits=httpx.Limits(
-                max_connections=limits.connections,
-                max_keepalive_connections=limits.connections,
-                keepalive_expiry=limits.keep_idle,
-            ),
             headers={"User-Agent": "hansa", "Accept-Encoding": "identity"},
         )
         self._calls = 0
@@ -109,6 +112,8 @@ async def _read(answer: httpx.Response, most: int) -> bytes | None:
 
 
 def _broken(hub: str, error: Exception) -> HansaError:
+    if isinstance(error, Flood):
+        return errors.HubUnreachable(f"the hub at {hub} floods us: {error}", hint="check what answers at its address")
     words = " ".join(_causes(error)).lower()
     if "certificate_verify_failed" in words or "certificate verify failed" in words:
         return errors.WrongHub(

@@ -19,5 +19,9 @@ class Limits:
     """Bytes of certificates, roots and answers to heartbeats."""
     desired_answer: int = 16 * 2**20
     """Bytes of what a cluster should know: some ten thousand neighbours."""
+    desired_parts: int = 300_000
+    """Strings, lists, objects and commas of that answer: a neighbour has fifteen."""
+    settings: int = 256 * 1024
+    """Bytes of the settings in it."""
     error_answer: int = 64 * 1024
     """Bytes read of an answer that says no."""

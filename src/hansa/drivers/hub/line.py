@@ -19,7 +19,7 @@ from hansa.identity import authority
 from hansa.kernel.clock import Clock, SystemClock
 from hansa.kernel.errors import HansaError
 from hansa.messages.clusters import Facts
-from hansa.messages.members import Desired, Heard, Heartbeat, Join, Joined, Renew
+from hansa.messages.members import Desired, Heard, Heartbeat, Join, Joined, Leave, Renew
 from hansa.messages.trust import Roots
 
 _API = "/member/v1"
@@ -56,7 +56,7 @@ class HubLine:
             body = await channel.ask("GET", f"{_API}/roots", within=self._limits.call, most=self._limits.small_answer)
         finally:
             await channel.retire()
-        return answers.decoded(body or b"", Roots, hub)
+        return await answers.decoded(body or b"", Roots, hub)
 
     async def join(self, hub: str, token: str, cluster: str, facts: Facts) -> Joined:
         """Makes a key, has it signed, and keeps what came of it. If the answer got lost it may be called again with
@@ -77,7 +77,7 @@ class HubLine:
                 )
             finally:
                 await channel.retire()
-            joined = answers.decoded(body or b"", Joined, hub)
+            joined = await answers.decoded(body or b"", Joined, hub)
             if joined.cluster != cluster or joined.trust_domain != given.trust_domain:
                 raise errors.HubRefused(f"the hub at {hub} answered for another cluster", problem="")
             await self._take(hub, joined, asking.key)
@@ -90,13 +90,13 @@ class HubLine:
             asked = await asyncio.to_thread(authority.new_request, mine.cluster)
             said = msgspec.json.encode(Renew(request=asked.request))
             body = await self._ask("POST", "/renew", said, within=self._limits.join)
-            joined = answers.decoded(body or b"", Joined, mine.hub)
+            joined = await answers.decoded(body or b"", Joined, mine.hub)
             await self._take(mine.hub, joined, asked.key)
             return joined
 
     async def heartbeat(self, beat: Heartbeat) -> Heard:
         body = await self._ask("POST", "/heartbeat", msgspec.json.encode(beat), within=self._limits.call)
-        return answers.decoded(body or b"", Heard, self._need().hub)
+        return await answers.decoded(body or b"", Heard, self._need().hub)
 
     async def desired(self, after: int, wait: float) -> Desired | None:
         """None if nothing newer came within `wait` seconds."""
@@ -107,10 +107,10 @@ class HubLine:
             within=wait + self._limits.call,
             most=self._limits.desired_answer,
         )
-        return None if body is None else answers.decoded(body, Desired, self._need().hub)
+        return None if body is None else await answers.desired(body, self._need().hub, self._limits)
 
-    async def leave(self) -> None:
-        await self._ask("POST", "/leave", within=self._limits.join)
+    async def leave(self, run: str) -> None:
+        await self._ask("POST", "/leave", msgspec.json.encode(Leave(run=run)), within=self._limits.join)
 
     async def move(self, hub: str) -> None:
         """The same hub is found at another address from now on: who answers there is known by the roots."""

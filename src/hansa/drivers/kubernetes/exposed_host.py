@@ -24,6 +24,7 @@ from hansa.drivers.kubernetes.errors import ApiRefused, ApiUnreachable
 from hansa.drivers.kubernetes.instance_shares import InstanceShares
 from hansa.drivers.kubernetes.log_tails import LogTails
 from hansa.kernel import errors
+from hansa.storage import Turns
 
 _log = structlog.get_logger("hansa.kubernetes")
 _CONNECT_WITHIN = 5.0
@@ -60,6 +61,7 @@ class KubernetesExposedHost:
         self._wanted: dict[str, _Wanted] = {}
         self._left: dict[str, set[str]] | None = None  # where an earlier life of ours had something
         self._turns = itertools.count()
+        self._writing = Turns()  # what is said of a service is said by one at a time, by its name
         self._instances = InstanceShares(engine.admission)
         self._room = asyncio.Event()  # somebody's share may allow more now
         self._stop_listening = engine.admission.on_release(self._room.set)
@@ -73,6 +75,10 @@ class KubernetesExposedHost:
         await self._tails.close()
 
     async def apply(self, order: services.RunOrder, *, running: bool) -> None:
+        async with self._writing.hold([order.service.name]):
+            await self._apply(order, running=running)
+
+    async def _apply(self, order: services.RunOrder, *, running: bool) -> None:
         name = order.service.name
         namespace = self._engine.namespace_of(order)
         former = self._wanted.get(name)
@@ -90,12 +96,17 @@ class KubernetesExposedHost:
             self._tails.look(name, pod)
 
     async def restart(self, name: str) -> None:
-        wanted = self._wanted.get(name)
-        if wanted is not None and wanted.running:
-            wanted.restarted = f"{time.time():.3f}"
-            await self._put(wanted)
+        async with self._writing.hold([name]):
+            wanted = self._wanted.get(name)
+            if wanted is not None and wanted.running:
+                wanted.restarted = f"{time.time():.3f}"
+                await self._put(wanted)
 
     async def remove(self, name: str) -> None:
+        async with self._writing.hold([name]):
+            await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
         wanted = self._wanted.pop(name, None)
         self._instances.forget(name)
         if self._left is None:
@@ -177,16 +188,16 @@ class KubernetesExposedHost:
                 async with asyncio.timeout(_SHARE_EVERY):
                     await self._room.wait()
             self._room.clear()
-            for wanted in list(self._wanted.values()):
+            for name in list(self._wanted):
                 try:
-                    await self._follow(wanted)
+                    async with self._writing.hold([name]):
+                        await self._follow(name)
                 except errors.HansaError as error:
-                    _log.warning(
-                        "an exposed service was not scaled", service=wanted.order.service.name, error=str(error)
-                    )
+                    _log.warning("an exposed service was not scaled", service=name, error=str(error))
 
-    async def _follow(self, wanted: _Wanted) -> None:
-        if not wanted.running:
+    async def _follow(self, name: str) -> None:
+        wanted = self._wanted.get(name)  # as it is now: it may have gone, or changed, while others were followed
+        if wanted is None or not wanted.running:
             return
         grown = self._instances.grow(wanted.order, wanted.allowed)
         wanted.behind |= grown > wanted.allowed
@@ -241,7 +252,7 @@ class KubernetesExposedHost:
 
     def _looked_at(self, name: str) -> None:
         if (wanted := self._wanted.get(name)) is not None:
-            self._instances.saw(wanted.order, wanted.allowed, len(self._board.pods_of(name)))
+            self._instances.saw(wanted.order, len(self._board.pods_of(name)))
             self.deployment(name)  # notes since when it is what it is
             for pod in self._board.pods_of(name):
                 self._tails.look(name, pod)

@@ -13,6 +13,7 @@ class InstanceShares:
         self._admission = admission
         self._shares = admission.shares
         self._counted: dict[str, int] = {}  # instances that count, by service
+        self._allowed: dict[str, int] = {}  # those of them that may run whatever is seen: some are only being made
 
     def settle(self, order: services.RunOrder, *, running: bool) -> int:
         """So many instances may run, of those at the minimum scale; what counted before counts no more."""
@@ -22,7 +23,7 @@ class InstanceShares:
         allowed = 0
         while allowed < wanted and self._shares.take(_label(name, allowed), needs):
             allowed += 1
-        self._counted[name] = allowed
+        self._counted[name] = self._allowed[name] = allowed
         self._admission.look_again()
         return allowed
 
@@ -31,13 +32,14 @@ class InstanceShares:
         name, needs = order.service.name, _needs(order)
         while allowed < exposed_manifest.count(order) and self._shares.take(_label(name, allowed), needs):
             allowed += 1
+        self._allowed[name] = allowed
         self._counted[name] = max(allowed, self._counted.get(name, 0))
         return allowed
 
-    def saw(self, order: services.RunOrder, allowed: int, pods: int) -> None:
-        """So many pods are there: those beyond `allowed` count as long as they are."""
+    def saw(self, order: services.RunOrder, pods: int) -> None:
+        """So many pods are there: those beyond what is allowed count as long as they are."""
         name, needs = order.service.name, _needs(order)
-        before, now = self._counted.get(name, 0), max(allowed, pods)
+        before, now = self._counted.get(name, 0), max(self._allowed.get(name, 0), pods)
         for number in range(before, now):
             self._shares.note(_label(name, number), needs)
         if now < before:
@@ -59,6 +61,7 @@ class InstanceShares:
     def forget(self, name: str) -> None:
         self._drop(name, 0)
         self._counted.pop(name, None)
+        self._allowed.pop(name, None)
         self._admission.look_again()
 
     def _drop(self, name: str, keep: int) -> None:

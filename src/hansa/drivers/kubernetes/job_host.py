@@ -6,6 +6,7 @@ what ends one.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,7 +24,7 @@ from hansa.drivers.kubernetes.job_logs import KubernetesLogs
 from hansa.drivers.kubernetes.stager import paper
 from hansa.drivers.runs import plans
 from hansa.kernel import names
-from hansa.kernel.errors import NotFound
+from hansa.kernel.errors import HansaError, NotFound, Temporary
 from hansa.storage import ObjectStore
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ _POD_WITHIN = 5.0  # seconds after which we ask why a Job has no pod
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _PULL_PATIENCE = 120.0  # seconds an image may be missing
 _PENDING_PATIENCE = 30.0  # seconds a job that another cluster may run waits for a node
+_STORE_PATIENCE = 300.0  # seconds for which a store that does not answer is asked again, as long as stagers do
 _GRACE = 2  # seconds for a script that is ended from outside
 _LINK_SECONDS = 604_800  # as long as a store signs for
 
@@ -49,6 +51,7 @@ class KubernetesJobHost:
         bucket: str,
         pull_patience: float = _PULL_PATIENCE,
         pending_patience: float = _PENDING_PATIENCE,
+        store_patience: float = _STORE_PATIENCE,
     ) -> None:
         """`bucket` is the manager's own, in the cluster's store."""
         self._engine = engine
@@ -59,6 +62,7 @@ class KubernetesJobHost:
         self._bucket = bucket
         self._pull_patience = pull_patience
         self._pending_patience = pending_patience
+        self._store_patience = store_patience
         self._where: dict[str, str] = {}  # the namespace of every job we follow
 
     async def run(self, order: services.RunOrder) -> services.Outcome:
@@ -69,7 +73,7 @@ class KubernetesJobHost:
             await self._board.synced()
             await self._patiently(lambda: self._ensure(order, namespace))
             ended = await self._follow(order, namespace, news)
-            await self._patiently(lambda: self._keep_log(order, ended))
+            await self._keep_log(order, ended)
         return ended.outcome
 
     async def present(self) -> list[str]:
@@ -92,10 +96,14 @@ class KubernetesJobHost:
             await self._patiently(lambda: self._api.delete(Pod, gone, namespace, grace=_GRACE))
         await self._patiently(lambda: self._api.delete(Secret, name, namespace))
         await self._engine.end_keys(name)
-        with suppress(NotFound):  # the bucket is made with the first that needs it
+        try:
             await self._store.delete(self._bucket, _event(name))
             await self._store.delete(self._bucket, _plan(name))
             await self._close_gate(name, pod)
+        except NotFound:
+            return  # the bucket is made with the first that needs it
+        except Temporary as error:  # nothing runs any more, and whoever waits for that has waited enough
+            _log.warning("something of a job stays in the store", job=name, reason=error.message)
 
     async def _close_gate(self, name: str, pod: Any | None) -> None:
         """One that still waits for a word gets it: Kubernetes does not end it before."""
@@ -186,30 +194,41 @@ class KubernetesJobHost:
 
     async def _end(self, order: services.RunOrder, namespace: str) -> None:
         """Its time is over, on record: whoever follows it later sees the same. Kubernetes takes its pod away."""
-        await self._logs.keep_so_far(order.name, owner=order.payer)
+        try:
+            await self._logs.keep_so_far(order.name, owner=order.payer)
+        except HansaError as error:  # nobody runs longer because a store is away
+            _log.warning("a log was not kept before its pod goes", job=order.name, reason=error.message)
         await self._api.merge(Job, order.name, namespace, {"spec": {"activeDeadlineSeconds": 1}})
 
     async def _decide(self, order: services.RunOrder) -> None:
-        """Once: a word that was given before is not taken back."""
+        """Once: a word that was given before is not taken back. Each step has a patience of its own: the origin may
+        have taken long to answer before the store is asked to keep it."""
         gate = _gate(order.name)
         with suppress(NotFound):
-            await self._store.head(self._bucket, gate)
+            await self._patiently(lambda: self._store.head(self._bucket, gate))
             return
-        allowed = order.may_publish is None or await order.may_publish()
+        allowed = order.may_publish is None or await self._patiently(order.may_publish)
         if allowed and order.newest is not None:
-            plan = plans.plan(services.up_to_date(order), None)
-            await self._store.put(self._bucket, _plan(order.name), plan.to_json())
-        await self._store.put(self._bucket, gate, paper.YES if allowed else paper.NO)
+            plan = plans.plan(services.up_to_date(order), None).to_json()
+            await self._patiently(lambda: self._store.put(self._bucket, _plan(order.name), plan))
+        word = paper.YES if allowed else paper.NO
+        await self._patiently(lambda: self._store.put(self._bucket, gate, word))
 
     async def _is_gone(self, name: str, namespace: str) -> bool:
         return await self._patiently(lambda: self._api.get(Job, name, namespace)) is None
 
     async def _keep_log(self, order: services.RunOrder, ended: job_verdict.Ended) -> None:
+        """What became of a job does not depend on whether its log could be kept."""
         outcome = ended.outcome
         said = (
             ("INFO", "the script ended well") if outcome.succeeded else ("ERROR", f"the job failed: {outcome.reason}")
         )
-        await self._logs.keep_last(order.name, order.service.log_level, *said, owner=order.payer)
+        try:
+            await self._patiently(
+                lambda: self._logs.keep_last(order.name, order.service.log_level, *said, owner=order.payer)
+            )
+        except HansaError as error:
+            _log.warning("the log of a job was not kept", job=order.name, reason=error.message)
 
     async def _links(self, order: services.RunOrder) -> paper.Links:
         sent = job_manifest.sent(order)
@@ -235,13 +254,19 @@ class KubernetesJobHost:
         return None
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Until the API server answers: a job is not lost because it is away."""
-        pause = _FIRST_PAUSE
+        """Until the API server answers, for as long as that takes: a job is not lost because it is away. Other parts,
+        such as the store, are asked again for a while."""
+        pause, end = _FIRST_PAUSE, math.inf
         while True:
             try:
                 return await work()
             except ApiUnreachable as error:
                 _log.info("waiting for the API server", reason=error.message)
+            except Temporary as error:
+                end = min(end, time.monotonic() + self._store_patience)
+                if time.monotonic() + pause > end:
+                    raise
+                _log.info("waiting for a part that is away", reason=error.message)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 

@@ -14,17 +14,19 @@ from hansa.services import LogLine
 
 _KEPT = 1000
 _LONGEST_LINE = 8192
+_MOST_LINES = 5000  # a second of one pod, of which a few are kept
+_AT_ONCE = 100
 
 
 class LogTails:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._lines: dict[str, deque[LogLine]] = {}
+        self._lines: dict[str, deque[str]] = {}
         self._following: dict[tuple[str, int], asyncio.Task[None]] = {}  # by pod and how often it was started
 
     def last(self, service: str, tail: int) -> Sequence[LogLine]:
         lines = self._lines.get(service, ())
-        return tuple(lines)[-tail:] if tail > 0 else ()
+        return tuple(_read(line) for line in (tuple(lines)[-tail:] if tail > 0 else ()))
 
     def look(self, service: str, pod: Any) -> None:
         """Follows what a pod prints, if it runs and nobody does."""
@@ -53,16 +55,25 @@ class LogTails:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self, pod: str, namespace: str, lines: deque[LogLine]) -> None:
-        """Until the container ends. What is lost with a connection is lost: a log of days is no place for truth."""
+    async def _follow(self, pod: str, namespace: str, lines: deque[str]) -> None:
+        """Until the container ends. What is lost with a connection is lost: a log of days is no place for truth.
+        Little is done with each line, and whoever prints too many waits: others want their turn too."""
+        came = 0
         try:
             async for line in self._client.log(
                 pod, namespace=namespace, container=pods.SCRIPT, follow=True, timestamps=True, newlines=False
             ):
-                stamp, _, text = line.partition(" ")
-                lines.append(LogLine(_moment(stamp), text[:_LONGEST_LINE]))
+                lines.append(line[:_LONGEST_LINE])
+                came += 1
+                if came % _AT_ONCE == 0:
+                    await asyncio.sleep(_AT_ONCE / _MOST_LINES)
         except (httpx2.HTTPError, OSError):
             return
+
+
+def _read(line: str) -> LogLine:
+    stamp, _, text = line.partition(" ")
+    return LogLine(_moment(stamp), text)
 
 
 def _moment(stamp: str) -> float:

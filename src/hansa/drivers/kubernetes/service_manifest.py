@@ -73,6 +73,7 @@ class _Paper(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     storage_providers: dict[str, dict[str, dict[str, Any]]]
     secrets: dict[str, str]
     bucket_owners: dict[str, str] = {}
+    endpoints: dict[str, str] = {}
 
 
 def render(record: services.Record, secrets: Mapping[str, str], where: Where) -> Kept:
@@ -90,6 +91,7 @@ def render(record: services.Record, secrets: Mapping[str, str], where: Where) ->
         storage_providers=service.storage_providers,
         secrets=dict(secrets),
         bucket_owners=dict(record.bucket_owners),
+        endpoints=dict(record.endpoints),
     )
     about = {
         "name": service.name,
@@ -152,8 +154,9 @@ def read(config_map: ConfigMap, private: Secret | None) -> tuple[services.Record
         if paper is not None:
             service = _whole(service, paper)
         made = meta.creationTimestamp.timestamp() if isinstance(meta.creationTimestamp, datetime) else 0.0
-        owners = paper.bucket_owners if paper is not None else {}
-        record = replace(_record(service, meta.annotations or {}, made), bucket_owners=owners)
+        record = _record(service, meta.annotations or {}, made)
+        if paper is not None:
+            record = replace(record, bucket_owners=paper.bucket_owners, endpoints=paper.endpoints)
     except (KeyError, TypeError, ValueError, yaml.YAMLError, RecursionError, names.BadName) as error:
         said = f"{error} is missing" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise UnreadableService(

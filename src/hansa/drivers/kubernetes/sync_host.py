@@ -2,7 +2,7 @@
 the next. The `SyncHost` port.
 
 A call to a worker that is there costs the API server nothing. `max_scale` bounds how many calls of a service run at
-once, calls beyond wait in order; workers that nobody called for a while go, down to `min_scale`. A worker counts for
+once, beyond it callers take turns; workers that nobody called for a while go, down to `min_scale`. A worker counts for
 who calls it, and while it stands ready for the service's owner.
 """
 
@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -24,7 +24,7 @@ from hansa.drivers.kubernetes import labels, pod_status, worker_manifest
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiUnreachable
 from hansa.drivers.kubernetes.stager import calls
-from hansa.drivers.runs import environment, plans, words
+from hansa.drivers.runs import environment, plans, reply, words
 from hansa.kernel.errors import HansaError
 from hansa.services import events
 
@@ -33,6 +33,7 @@ _IDLE = 60.0  # seconds after which a worker that nobody calls goes
 _LOOK_EVERY = 5.0
 _TRY_EVERY = 0.2
 _LONGEST_CALL = 86_400.0
+_LARGEST_ANSWER, _PIECE = 2 * reply.LARGEST, 64 * 1024  # bytes
 _BEYOND = 5.0  # seconds we wait for an answer longer than the script may take
 
 
@@ -50,9 +51,8 @@ class _Worker:
 class _Pool:
     wanted: services.RunOrder | None = None
     idle: deque[_Worker] = field(default_factory=deque)
-    busy: int = 0
+    line: services.CallLine = field(default_factory=services.CallLine)
     warming: int = 0
-    free: asyncio.Condition = field(default_factory=asyncio.Condition)
     returned: asyncio.Event = field(default_factory=asyncio.Event)  # a worker came back
 
     @property
@@ -73,10 +73,12 @@ class KubernetesSyncHost:
         self._tasks: set[asyncio.Task[None]] = set()
         self._http = httpx.AsyncClient(trust_env=False, timeout=_LONGEST_CALL)  # each call brings its own limit, too
         self._admission.on_want(self._give_up)
+        self._stop_listening = self._admission.on_release(self._look_again)
         self._start(self._tidy(), "tidy workers")
 
     async def close(self) -> None:
         """Workers go with us: whoever comes next makes its own."""
+        self._stop_listening()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -117,37 +119,48 @@ class KubernetesSyncHost:
 
     @asynccontextmanager
     async def _slot(self, pool: _Pool, order: services.RunOrder, end: float) -> AsyncIterator[None]:
-        most = order.service.synchronous.max_scale
+        """Whose share is used up holds none of them while waiting for it; the owner's is in part what the service's own
+        idle workers hold."""
+        needs = _needs(order, order.payer)
+
+        def may_go() -> bool:
+            return order.payer == order.service.owner or not self._admission.lacks_share(needs)
+
         try:
-            async with asyncio.timeout(end - time.monotonic()), pool.free:
-                await pool.free.wait_for(lambda: not most or pool.busy < most)
-                pool.busy += 1
+            await pool.line.enter(order.payer, order.service.synchronous.max_scale, end, may_go)
         except TimeoutError:
-            raise _no_worker(order, "all workers the service may have are busy") from None
+            why = self._admission.over_share(needs) if order.payer != order.service.owner else ""
+            raise _no_worker(order, why or "all workers the service may have are busy") from None
         try:
             yield
         finally:
-            pool.busy -= 1
-            self._start(_tell(pool.free), "next call")
+            pool.line.leave()
 
     async def _worker(self, pool: _Pool, order: services.RunOrder, end: float) -> _Worker:
-        """One that stands ready, or a new one; or one that becomes free while the new one is still being made."""
+        """One that stands ready, or a new one; or one that becomes free while the new one is still being made. Nothing
+        is awaited once there is one: a caller that goes then would leave it to nobody."""
         mark = worker_manifest.digest(order, self._engine.shape)
         if (found := self._ready(pool, mark, order.payer)) is not None:
             return found
         making = asyncio.create_task(self._made(order, mark, end), name=f"make a worker of {order.service.name}")
+        is_ours = False
         try:
             while not making.done():
-                pool.returned.clear()
-                waiting = asyncio.ensure_future(pool.returned.wait())
-                await asyncio.wait({making, waiting}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
+                await _either(making, pool.returned)
                 if not making.done() and (found := self._ready(pool, mark, order.payer)) is not None:
                     return found
+            is_ours = True
             return making.result()
         finally:
-            making.cancel()
-            await asyncio.wait({making})
+            if not is_ours:
+                making.cancel()
+                self._start(self._unmade(making), f"clear a new worker of {order.service.name}")
+
+    async def _unmade(self, making: "asyncio.Task[_Worker]") -> None:
+        """Its caller went, or has another one; it may have been whole by then."""
+        await asyncio.wait({making})
+        if not making.cancelled() and making.exception() is None:
+            await self._throw_away(making.result())
 
     def _ready(self, pool: _Pool, mark: str, payer: str) -> _Worker | None:
         for worker in [one for one in pool.idle if one.digest == mark]:
@@ -224,13 +237,12 @@ class KubernetesSyncHost:
             seconds=max(seconds, 0.0),
         )
         async with asyncio.timeout(seconds + _BEYOND):
-            answer = await self._http.post(
-                f"http://{pod.status.podIP}:{calls.PORT}/",
-                content=msgspec.msgpack.encode(said),
-                headers={"Authorization": f"Bearer {worker.token}"},
-            )
-        answer.raise_for_status()
-        found = msgspec.msgpack.decode(answer.content, type=calls.Answer)
+            address = f"http://{pod.status.podIP}:{calls.PORT}/"
+            proof = {"Authorization": f"Bearer {worker.token}"}
+            content = msgspec.msgpack.encode(said)
+            async with self._http.stream("POST", address, content=content, headers=proof) as answer:
+                answer.raise_for_status()
+                found = msgspec.msgpack.decode(await _whole(answer, order.weigh), type=calls.Answer)
         late = found.exit_code is None and found.reason == words.time_limit(said.seconds)
         return msgspec.structs.replace(found, reason=words.time_limit(order.seconds)) if late else found
 
@@ -261,7 +273,7 @@ class KubernetesSyncHost:
             self._start(self._throw_away(worker), f"clear {worker.name}")
 
     def _warm(self, service: str, pool: _Pool) -> None:
-        while pool.wanted is not None and len(pool.idle) + pool.busy + pool.warming < pool.least:
+        while pool.wanted is not None and len(pool.idle) + pool.line.busy + pool.warming < pool.least:
             pool.warming += 1
             self._start(self._warmed(service, pool, pool.wanted), f"warm {service}")
 
@@ -281,17 +293,22 @@ class KubernetesSyncHost:
     def _give_up(self, owner: str) -> None:
         """Somebody lacks what idle workers of theirs hold: those beyond `min_scale` go."""
         for pool in self._pools.values():
-            spare = [one for one in pool.idle if one.owner == owner][: max(0, len(pool.idle) + pool.busy - pool.least)]
-            for worker in spare:
+            spare = max(0, len(pool.idle) + pool.line.busy - pool.least)
+            for worker in [one for one in pool.idle if one.owner == owner][:spare]:
                 pool.idle.remove(worker)
                 self._start(self._throw_away(worker), f"clear {worker.name}")
+
+    def _look_again(self) -> None:
+        """Somebody's share may allow more now."""
+        for pool in self._pools.values():
+            pool.line.look_again()
 
     async def _tidy(self) -> None:
         while True:
             await asyncio.sleep(min(_LOOK_EVERY, self._idle))
             for service, pool in list(self._pools.items()):
                 long_ago = time.monotonic() - self._idle
-                while len(pool.idle) + pool.busy > pool.least and pool.idle and pool.idle[0].idle_since < long_ago:
+                while len(pool.idle) + pool.line.busy > pool.least and pool.idle and pool.idle[0].idle_since < long_ago:
                     worker = pool.idle.popleft()
                     self._start(self._throw_away(worker), f"clear {worker.name}")
                 self._warm(service, pool)
@@ -310,9 +327,25 @@ async def _without_trouble(work: Awaitable[None]) -> None:
         _log.warning("a worker was not cared for", reason=error.message)
 
 
-async def _tell(free: asyncio.Condition) -> None:
-    async with free:
-        free.notify_all()
+async def _whole(answer: httpx.Response, weigh: Callable[[int], None] | None) -> bytes:
+    """What the worker says, as far as there is room for it: what a script left is in it."""
+    scales, body = reply.Scales(weigh), bytearray()
+    async for chunk in answer.aiter_raw(_PIECE):
+        if len(body) + len(chunk) > _LARGEST_ANSWER:
+            raise httpx.DecodingError("the worker's answer is too long")
+        scales.add(len(chunk))
+        body += chunk
+    return bytes(body)
+
+
+async def _either(task: "asyncio.Task[_Worker]", returned: asyncio.Event) -> None:
+    """Until the task is done, or a worker came back."""
+    returned.clear()
+    waiting = asyncio.ensure_future(returned.wait())
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
 
 
 def _new_name(order: services.RunOrder) -> str:

@@ -11,10 +11,9 @@ from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
 from hansa.drivers.local.node import LocalNode
 from hansa.drivers.local.podman import PodmanRuntime
-from hansa.drivers.local.removal import remove
 from hansa.drivers.local.runtime import HostRuntime, Runtime
 from hansa.drivers.local.sandbox import Level, probe
-from hansa.drivers.local.space import Space, per_run
+from hansa.drivers.local.space import Space, per_run, shortage
 from hansa.drivers.local.staging import OwnStore
 from hansa.drivers.local.sync_host import LocalSyncHost
 from hansa.drivers.local.volume_images import VolumeImages
@@ -38,5 +37,5 @@ __all__ = [
     "no_images",
     "per_run",
     "probe",
-    "remove",
+    "shortage",
 ]

@@ -8,6 +8,7 @@ Elsewhere it is a plain folder: the launcher watches it and ends a run that uses
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -150,7 +151,7 @@ class Disks:
 
     def volume(self, image: Path, folder: Path) -> Attached | None:
         """To be mounted for a run at `folder`, and closed once it is; None where it is mounted already."""
-        with self._alone(image):
+        with self._alone(folder):
             if not self._placed:
                 return images.attach(image, lasting=True)
             if folder not in self._volumes:
@@ -161,12 +162,13 @@ class Disks:
             return None
 
     def drop_volume(self, folder: Path) -> None:
-        with self._turn:
-            attached = self._volumes.pop(folder, None)
-        if self._placed:
-            linux.take_place(str(folder))
-        if attached is not None:
-            attached.close()
+        with self._alone(folder):
+            with self._turn:
+                attached = self._volumes.pop(folder, None)
+            if self._placed:
+                linux.take_place(str(folder))
+            if attached is not None:
+                attached.close()
 
     def taken(self) -> int:
         """Bytes that images of runs take by now."""
@@ -236,9 +238,14 @@ class Disks:
 
 def mounted_below(folder: Path) -> list[str]:
     """Everything that is mounted there, the innermost first."""
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
-        places = [line.split(" ")[4].encode().decode("unicode_escape") for line in table if " " in line]
+    with open("/proc/self/mountinfo", "rb") as table:
+        places = [_spelled_out(line.split(b" ")[4]) for line in table]
     return sorted((place for place in places if place.startswith(f"{folder}/")), key=len, reverse=True)
+
+
+def _spelled_out(place: bytes) -> str:
+    """The kernel writes a space, a tab, a newline and a backslash in octal digits, and any other byte as it is."""
+    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), place))
 
 
 def trouble() -> str:

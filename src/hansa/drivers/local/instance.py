@@ -21,6 +21,7 @@ from hansa.kernel import errors
 
 _KEPT_LINES = 1000
 _LONGEST_LINE = 8 * 1024
+_MOST_PRINTED = 2**20  # bytes a second of one instance, of which a few lines are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +51,19 @@ class RecentLines:
     """The last lines that all instances of a service printed."""
 
     def __init__(self) -> None:
-        self._lines: deque[services.LogLine] = deque(maxlen=_KEPT_LINES)
+        self._lines: deque[tuple[float, bytes]] = deque(maxlen=_KEPT_LINES)
 
     def add(self, lines: list[bytes]) -> None:
-        for line in lines:
-            self._add(line.decode(errors="replace"))
+        """Little is done with each: most of them nobody will ever ask for."""
+        now = time.time()
+        self._lines.extend((now, line[:_LONGEST_LINE]) for line in lines)
 
     def say(self, text: str) -> None:
-        self._add(f"hansa: {text}")
+        self.add([f"hansa: {text}".encode()])
 
     def last(self, count: int) -> tuple[services.LogLine, ...]:
-        return tuple(self._lines)[-count:] if count > 0 else ()
-
-    def _add(self, text: str) -> None:
-        self._lines.append(services.LogLine(time.time(), text))
+        lines = tuple(self._lines)[-count:] if count > 0 else ()
+        return tuple(services.LogLine(at, line.decode(errors="replace")) for at, line in lines)
 
 
 class Instance:
@@ -115,9 +115,9 @@ class Instance:
             await self._end(process, hearing)
 
     async def _hear(self, process: Process) -> Exit:
-        cutter = LineCutter(_LONGEST_LINE)  # its own: half lines of two instances do not mix
+        cutter = LineCutter(_LONGEST_LINE, most=_KEPT_LINES)  # its own: half lines of two instances do not mix
         try:
-            return await follow(process, lambda data: self._lines.add(cutter.feed(data)))
+            return await follow(process, lambda data: self._lines.add(cutter.feed(data)), most=_MOST_PRINTED)
         finally:
             self._lines.add(cutter.finish())
 

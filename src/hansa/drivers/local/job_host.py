@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import structlog
+
 from hansa import services
 from hansa.drivers.local import endings
 from hansa.drivers.local.engine import Engine
@@ -20,7 +22,9 @@ from hansa.drivers.local.workdir import State, Workdir
 from hansa.drivers.runs import plans
 from hansa.kernel import errors, names
 
+_log = structlog.get_logger("hansa.jobs")
 _MOST_LOSSES = 3
+_OPEN_AGAIN = 2.0  # seconds
 
 
 @dataclass(slots=True)
@@ -78,7 +82,7 @@ class LocalJobHost:
                 await asyncio.to_thread(workdir.keep, state)
             else:
                 log.say("INFO", "the script had ended before the manager was restarted; going on")
-                await asyncio.to_thread(lambda: workdir.reach)  # its disk, if it has one, is opened again
+                await _reopened(order, workdir, log)
             if not state.staged:
                 state = State(await self._deliver(order, state.outcome, staging, log), staged=True)
                 await asyncio.to_thread(workdir.keep, state)
@@ -136,6 +140,25 @@ async def _brought(process: Process, bring: Callable[[], Awaitable[None]]) -> No
     except BaseException:
         await put_down(process)
         raise
+
+
+async def _reopened(order: services.RunOrder, workdir: Workdir, log: LogWriter) -> None:
+    """The disk of a run that ended before this manager began. What keeps it shut is the machine's trouble: the outputs
+    wait, for as long as the job is wanted."""
+    said = ""
+    while True:
+        try:
+            await asyncio.to_thread(lambda: workdir.reach)
+            return
+        except OSError as error:
+            why = f"its outputs wait, for the disk they are on cannot be opened: {error.strerror or error}"
+        if why != said:
+            said = why
+            log.say("WARNING", why)
+            _log.warning("outputs of a run wait for its disk (`hansa doctor` tells more)", job=order.name, reason=why)
+            if order.explain is not None:
+                await order.explain(why)
+        await asyncio.sleep(_OPEN_AGAIN)
 
 
 async def _written_out(outcome: services.Outcome, workdir: Workdir, log: LogWriter) -> services.Outcome:

@@ -28,12 +28,18 @@ _OWN_LINES = 64 * 1024  # room beyond the limit for what we say ourselves
 class LineCutter:
     """Cuts a stream into lines; one without end is cut where it gets too long."""
 
-    def __init__(self, longest: int = _LONGEST_LINE) -> None:
+    def __init__(self, longest: int = _LONGEST_LINE, most: int | None = None) -> None:
+        """Where only the last `most` lines are of interest, those before them in what came are not even cut."""
         self._longest = longest
+        self._most = most
         self.rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        *lines, rest = (self.rest + data).split(b"\n")
+        if self._most is None:
+            *lines, rest = (self.rest + data).split(b"\n")
+        else:
+            *lines, rest = (self.rest + data).rsplit(b"\n", self._most + 1)
+            lines = lines[-self._most :]  # the first one is all that was not cut
         while len(rest) > self._longest:
             lines.append(rest[: self._longest])
             rest = rest[self._longest :]
@@ -81,7 +87,7 @@ class LogWriter:
             return
         self._keep(self._cutter.finish())
         if self._size < self._book.limit + _OWN_LINES:
-            self._add(_stamped([f"hansa {level}: {text[:4096]}".encode()]))
+            self._add(_stamped([f"hansa {level}: {text[:4096]}".encode(errors="replace")]))
 
     def flush(self) -> None:
         if self._timer is not None:

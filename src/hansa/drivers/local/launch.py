@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from hansa.kernel.errors import HansaError, Invalid, Kind, Temporary
 
 __all__ = [
     "Bind",
+    "CallOff",
     "Ceiling",
     "Device",
     "Exit",
@@ -26,6 +27,8 @@ __all__ = [
     "Watched",
 ]
 
+CallOff = Callable[[], Awaitable[None]]
+"""Ends a child that moves files, whether it is done or not."""
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 

@@ -14,11 +14,12 @@ import json
 import os
 import re
 import socket
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 from hansa.drivers.local.container import Container, PodmanCommand
-from hansa.drivers.local.launch import Launch, LaunchFailed, LaunchInvalid, SandboxRefused
+from hansa.drivers.local.launch import CallOff, Launch, LaunchFailed, LaunchInvalid, SandboxRefused
 from hansa.drivers.local.pulling import WayOut, cell_for
 from hansa.drivers.local.runtime import HostRuntime, Process
 from hansa.kernel.egress import HINT
@@ -51,7 +52,7 @@ class PodmanRuntime:
         self._instance = instance
         self._uids = itertools.cycle(range(uid_base, uid_base + _UIDS))
         self._pull_seconds = pull_seconds
-        self._pulls: dict[str, asyncio.Lock] = {}
+        self._pulls = weakref.WeakValueDictionary[str, asyncio.Lock]()  # for as long as somebody waits there
 
     @classmethod
     async def open(
@@ -93,11 +94,8 @@ class PodmanRuntime:
     def inside(self, source: Path, target: str) -> str:
         return target
 
-    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> int:
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> CallOff:
         return await self._movers.stage(channel, folders, tls)
-
-    async def unstage(self, call: int) -> None:
-        await self._movers.unstage(call)
 
     async def close(self) -> None:
         await self._movers.close()
@@ -111,7 +109,8 @@ class PodmanRuntime:
 
     async def _fetch(self, image: str) -> None:
         """Once at a time for each image; what is here already is not looked for elsewhere."""
-        async with self._pulls.setdefault(image, asyncio.Lock()):
+        turn = self._pulls.setdefault(image, asyncio.Lock())
+        async with turn:
             if await self._podman.succeeds("image", "exists", "--", image):
                 return
             async with cell_for(image, self._way_out) as cell:

@@ -7,12 +7,13 @@ this page.
 
 import asyncio
 import contextlib
+import math
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from hansa.drivers.local.launch import Ceiling, Exit, Launch, Level
+from hansa.drivers.local.launch import CallOff, Ceiling, Exit, Launch, Level
 from hansa.drivers.local.sandbox import Sandbox
 
 _KILL_SECONDS = 15.0
@@ -42,12 +43,8 @@ class Runtime(Protocol):
     """Whether a service's image means anything here."""
 
     async def start(self, launch: Launch, image: str) -> Process: ...
-    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> int:
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> CallOff:
         """A child that moves files between these folders and the stores it is told of over the channel."""
-        ...
-
-    async def unstage(self, call: int) -> None:
-        """Ends it, whether it is done or not."""
         ...
 
     def inside(self, source: Path, target: str) -> str:
@@ -91,11 +88,8 @@ class HostRuntime:
     async def start(self, launch: Launch, image: str) -> Process:
         return await (await self._standing()).start(launch)
 
-    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> int:
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> CallOff:
         return await (await self._standing()).stage(channel, folders, tls)
-
-    async def unstage(self, call: int) -> None:
-        await self._sandbox.tell({"op": "unstage", "call": call})
 
     async def _standing(self) -> Sandbox:
         async with self._turn:
@@ -114,12 +108,13 @@ class HostRuntime:
         await self._sandbox.close()
 
 
-async def follow(process: Process, hear: Callable[[bytes], None]) -> Exit:
-    """Hears a process to its end. Cancelled, it ends the process first."""
+async def follow(process: Process, hear: Callable[[bytes], None], most: float = math.inf) -> Exit:
+    """Hears a process to its end; one that prints more than `most` bytes a second waits. Cancelled, it ends the process
+    first."""
     try:
         async for chunk in process.output():
             hear(chunk)
-            await asyncio.sleep(0)  # a chatty script is always readable; the others want their turn too
+            await asyncio.sleep(len(chunk) / most)  # or 0: it is always readable; the others want their turn too
         return await process.wait()
     except BaseException:
         await put_down(process)

@@ -5,6 +5,7 @@ The local driver opens one `Sandbox` per manager. `launcher/` holds the other si
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import os
 import re
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from hansa.drivers.local.launch import (
     Bind,
+    CallOff,
     Ceiling,
     Device,
     Exit,
@@ -129,13 +131,13 @@ class Sandbox:
             self._starting.pop(launch.id, None)
         return process
 
-    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Iterable[bool] = ()) -> int:
-        """A child that moves files between these folders and what it is told of over the channel; the number to call it
-        off by. `tls` tells ahead whether certificates of stores are checked, of stores that have any."""
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Iterable[bool] = ()) -> CallOff:
+        """A child that moves files between these folders and what it is told of over the channel. `tls` tells ahead
+        whether certificates of stores are checked, of stores that have any."""
         call = next(self._calls)
         request = {"op": "stage", "call": call, "tls": sorted(set(tls))}
         await self._send(protocol.encode(request), [channel.fileno(), *folders])
-        return call
+        return functools.partial(self.tell, {"op": "unstage", "call": call})  # numbers are this launcher's own
 
     async def close(self) -> None:
         """Kill every job and end the launcher."""
@@ -234,7 +236,7 @@ class Sandbox:
             connected[0].setblocking(False)
             answer.set_result(connected[0])
         else:
-            answer.set_exception(ConnectionError(message["error"]))
+            answer.set_exception(ConnectionError(message.get("error", "no descriptor is left for the connection")))
 
     def _leave(self) -> None:
         """The launcher is gone, and with it every job."""

@@ -31,6 +31,14 @@ def per_run(jobs: JobSettings, most: int) -> int:
     return asked
 
 
+def shortage(jobs: JobSettings, most: int) -> str:
+    """Why no run could ever begin on a disk with `most` for all of them, or ""."""
+    if per_run(jobs, most) <= most:
+        return ""
+    reserve = f"; jobs.disk_reserve keeps {jobs.disk_reserve} of it for the manager" if jobs.disk_reserve else ""
+    return f"the disk has {quantities.show_size(most)} for runs, too little for one of them{reserve}"
+
+
 class Space:
     def __init__(self, data: Path, jobs: JobSettings, volumes: Callable[[], int] = lambda: 0) -> None:
         """`volumes` tells what the images of volumes took already; each is promised its whole size by somebody else."""

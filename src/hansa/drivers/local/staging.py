@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Protocol
 
 from hansa import services
-from hansa.drivers.local.launch import SandboxLost
+from hansa.drivers.local.launch import CallOff, SandboxLost
 from hansa.drivers.local.launcher import protocol
 from hansa.drivers.local.workdir import Workdir
 from hansa.drivers.runs import plans, words
@@ -26,8 +26,8 @@ from hansa.kernel import errors
 from hansa.storage import Keys, Loans, Reach, StoreAddress
 
 Say = Callable[[str, str], None]
-DialStore = Callable[[str, int, bool], Awaitable[socket.socket]]
-"""A connected socket to this host and port; True if that address is no tenant's word. Raises `HansaError`."""
+DialStore = Callable[[str, int, bool, str], Awaitable[socket.socket]]
+"""A connected socket to this host and port; True if that address is no tenant's word; for whom. Raises `HansaError`."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 15.0
 _ROOM_EVERY = 1.0
 _MOST_LOSSES = 3
@@ -55,8 +55,7 @@ class StoreAway(errors.Temporary):
 class Movers(Protocol):
     """What starts the children."""
 
-    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> int: ...
-    async def unstage(self, call: int) -> None: ...
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> CallOff: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +162,13 @@ class Staging:
             yield lent
         finally:
             lent.cancel()
-            await asyncio.gather(lent, return_exceptions=True)  # whoever waited for it has heard why
-            if self.own.loans is not None and self.order.reach:
-                self.own.later(self.own.loans.end(name), f"end the loan of {name}")  # nobody has to wait for it
+            # no wait here: whoever is called off in it would leave the keys, and a script that was let go
+            self.own.later(self._end(lent, name), f"end the loan of {name}")
+
+    async def _end(self, lent: "asyncio.Task[Store | None]", name: str) -> None:
+        await asyncio.gather(lent, return_exceptions=True)  # whoever waited for it has heard why
+        if self.own.loans is not None and self.order.reach:
+            await self.own.loans.end(name)
 
     async def _lent(self, name: str, way: str) -> Store | None:
         reach, address, loans = self._reach(way), self.own.address, self.own.loans
@@ -213,14 +216,14 @@ class Staging:
                 folders = self.workdir.handles()
                 try:
                     tls = [one.verify for one in plan.stores if s3.server_of(one).secure]
-                    call = await self.movers.stage(theirs, folders, tls)
+                    call_off = await self.movers.stage(theirs, folders, tls)
                 finally:
                     for fd in folders:
                         os.close(fd)
             try:
                 return await self._talk(_Channel(ours), way, plan)
             except BaseException:
-                await self.movers.unstage(call)
+                await call_off()
                 raise
 
     async def _talk(self, channel: "_Channel", way: str, plan: Plan) -> Mapping[str, Any]:
@@ -243,7 +246,7 @@ class Staging:
     async def _dialled(self, channel: "_Channel", store: Store) -> None:
         server = s3.server_of(store)
         try:
-            connected = await self.dial(server.host, server.port, store.vouched)
+            connected = await self.dial(server.host, server.port, store.vouched, self.order.payer)
         except errors.HansaError as error:
             await channel.send({"error": error.message, "temporary": isinstance(error, errors.Temporary)})
             return

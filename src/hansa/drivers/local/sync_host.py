@@ -1,7 +1,7 @@
 """How is `/run` answered? By a warm worker if one stands ready, else by one made for the call.
 
-The `SyncHost` port. `max_scale` bounds how many calls of a service run at once; calls beyond wait in order.
-Warm workers hold their cpu and memory while they wait: that is what `min_scale` costs its service's owner. A call
+The `SyncHost` port. `max_scale` bounds how many calls of a service run at once; beyond it callers take turns. Warm
+workers hold their cpu and memory while they wait: that is what `min_scale` costs its service's owner. A call
 counts for who calls.
 """
 
@@ -30,14 +30,13 @@ class _Pool:
 
     wanted: services.RunOrder | None = None
     idle: deque[Worker] = field(default_factory=deque)
-    busy: int = 0
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    line: services.CallLine = field(default_factory=services.CallLine)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     keeper: asyncio.Task[None] | None = None
 
     @property
     def forgotten(self) -> bool:
-        return self.wanted is None and not (self.idle or self.busy or self.waiting)
+        return self.wanted is None and self.line.empty and not self.idle
 
     @property
     def missing(self) -> bool:
@@ -45,7 +44,7 @@ class _Pool:
         if self.wanted is None:
             return False
         scale = self.wanted.service.synchronous
-        within = not scale.max_scale or self.busy + len(self.idle) < scale.max_scale
+        within = not scale.max_scale or self.line.busy + len(self.idle) < scale.max_scale
         return len(self.idle) < scale.min_scale and within
 
 
@@ -104,41 +103,23 @@ class LocalSyncHost:
 
     @asynccontextmanager
     async def _slot(self, pool: _Pool, order: services.RunOrder, end: float) -> AsyncIterator[None]:
-        """One of the calls the service may run at once, in order of arrival."""
-        most = order.service.synchronous.max_scale
-        if most and (pool.busy >= most or pool.waiting):
-            await self._in_line(pool, order, end)
-        else:
-            pool.busy += 1
+        """One of the calls the service may run at once. Whose share is used up holds none while waiting for it; the
+        owner's is in part what the service's own warm workers hold."""
+        needs = _needs(order, order.payer)
+
+        def may_go() -> bool:
+            return order.payer == order.service.owner or not self._admission.lacks_share(needs)
+
+        try:
+            await pool.line.enter(order.payer, order.service.synchronous.max_scale, end, may_go)
+        except TimeoutError:
+            why = self._admission.over_share(needs) if order.payer != order.service.owner else ""
+            raise self._no_worker(order, why or "all workers the service may have are busy") from None
         try:
             yield
         finally:
-            pool.busy -= 1
-            self._call_up(pool, most)
+            pool.line.leave()
             pool.changed.set()
-
-    async def _in_line(self, pool: _Pool, order: services.RunOrder, end: float) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        pool.waiting.append(turn)
-        try:
-            async with asyncio.timeout_at(end):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled():
-                pool.busy -= 1  # called up in the same moment: the next one may go
-                self._call_up(pool, order.service.synchronous.max_scale)
-            else:
-                pool.waiting.remove(turn)
-            if isinstance(error, TimeoutError):
-                raise self._no_worker(order, "all workers the service may have are busy") from None
-            raise
-
-    def _call_up(self, pool: _Pool, most: int) -> None:
-        while pool.waiting and (not most or pool.busy < most):
-            turn = pool.waiting.popleft()
-            if not turn.done():
-                pool.busy += 1
-                turn.set_result(None)
 
     async def _worker(self, pool: _Pool, order: services.RunOrder, end: float) -> Worker:
         while pool.idle:
@@ -214,6 +195,7 @@ class LocalSyncHost:
 
     def _room(self) -> None:
         for pool in self._pools.values():
+            pool.line.look_again()
             pool.changed.set()
 
     def _no_worker(self, order: services.RunOrder, why: str) -> services.NoWorker:

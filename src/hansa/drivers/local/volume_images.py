@@ -69,10 +69,17 @@ def unmountable(why: str) -> str:
 
 
 class VolumeImages:
-    def __init__(self, folders: storage.Folders, no_images: Callable[[], str] = lambda: "") -> None:
-        """`no_images` says why images cannot be used, or nothing. Those that are there are known all the same."""
+    def __init__(
+        self,
+        folders: storage.Folders,
+        no_images: Callable[[], str] = lambda: "",
+        let_go: Callable[[Path], None] = lambda folder: None,
+    ) -> None:
+        """`no_images` says why images cannot be used, or nothing. Those that are there are known all the same. `let_go`
+        closes what runs used of a volume that is gone: else a new one of its name would never be mounted."""
         self._folders = folders
         self._no_images = no_images
+        self._let_go = let_go
         self._known: set[Path] = set()
 
     async def load(self, volumes: Sequence[storage.Volume]) -> None:
@@ -192,6 +199,8 @@ class VolumeImages:
         note.write_text(str(self._folders.gid) if known else "")
 
     def _remove_image(self, folder: Path) -> None:
-        linux.take_place(str(folder))  # where containers see it
         for left in (_note(folder), _place(folder), _fresh(folder)):
             left.unlink(missing_ok=True)
+        self._let_go(folder)  # no run that begins just now can mount it again
+        while linux.take_place(str(folder)):
+            pass  # where containers saw it, of managers that were killed

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from hansa import services
-from hansa.drivers.local import removal
 from hansa.drivers.local.disks import Disks
+from hansa.drivers.runs import removal
 from hansa.drivers.runs.stager import beneath
 from hansa.drivers.runs.stager.beneath import LeftFile
 from hansa.drivers.runs.stager.moving import INPUT, OUTPUT

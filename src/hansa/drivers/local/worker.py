@@ -42,14 +42,18 @@ class Worker:
         return await self._process.wait()
 
     async def answer(self, order: services.RunOrder, seconds: float) -> services.Reply:
-        """The one call it was made for. Cancelled, or when the time is over, the script is ended."""
-        printed = _Head(reply.LARGEST)
+        """The one call it was made for. Cancelled, or when the time is over, the script is ended; so it is if there is
+        no room for its answer."""
+        scales = reply.Scales(order.weigh)
+        printed = _Head(reply.LARGEST, scales)
         try:
             async with asyncio.timeout(seconds):
-                return await self._answer(order, printed)
+                return await self._answer(order, printed, scales)
         except TimeoutError:
             return services.Reply(printed.text, None, f"time limit of {order.seconds:g} s reached")
         except (errors.HansaError, OSError) as error:
+            if error is scales.refused:
+                raise
             return services.Reply(printed.text, None, str(error))
 
     async def discard(self) -> None:
@@ -58,7 +62,7 @@ class Worker:
             await put_down(self._process)
         await asyncio.to_thread(self._workdir.remove)
 
-    async def _answer(self, order: services.RunOrder, printed: "_Head") -> services.Reply:
+    async def _answer(self, order: services.RunOrder, printed: "_Head", scales: reply.Scales) -> services.Reply:
         assert self._process is not None
         staging = self._engine.staging(order, self._workdir, _unheard)
         await self._engine.lay_out(order, self._workdir)
@@ -70,6 +74,7 @@ class Worker:
                 printed.text, exit.code, endings.in_words(exit, self._launch, full=self._workdir.is_full)
             )
         await staging.carry()
+        scales.add(await asyncio.to_thread(lambda: reply.size_of(self._workdir.left(reply.MOST_NAMES))))
         result = await asyncio.to_thread(lambda: reply.of_files(self._workdir.left(reply.MOST_NAMES)))
         return services.Reply(printed.text if result is None else result, exit.code, "")
 
@@ -77,12 +82,15 @@ class Worker:
 class _Head:
     """The first bytes of a stream."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, scales: reply.Scales) -> None:
         self._most = most
+        self._scales = scales
         self._kept = bytearray()
 
     def feed(self, data: bytes) -> None:
-        self._kept += data[: self._most - len(self._kept)]
+        more = data[: self._most - len(self._kept)]
+        self._scales.add(len(more))
+        self._kept += more
 
     @property
     def text(self) -> bytes:

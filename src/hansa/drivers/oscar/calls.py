@@ -19,6 +19,8 @@ import msgspec
 
 from hansa.drivers.oscar import quoting
 from hansa.drivers.oscar.limits import Limits
+from hansa.drivers.oscar.under_way import Share, TooMuch, UnderWay
+from hansa.drivers.wire import Flood, WireTransport
 from hansa.kernel import bounded_json
 from hansa.services import peers
 
@@ -48,6 +50,7 @@ class Question:
     timeout: float
     most: int  # bytes of a good answer; a longer one is refused
     cut: bool = False  # or cut, and the rest is not read
+    own_words: bool = True  # its manager itself answers, not a program that somebody has there
     parts: int = 100_000  # of a JSON answer, see `bounded_json`
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     content: bytes | None = field(default=None, repr=False)
@@ -144,6 +147,8 @@ class Line:
         self._trusted: dict[bool, ssl.SSLContext | bool] = {}
         self._all = asyncio.Semaphore(limits.connections)
         self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Semaphore] = WeakValueDictionary()
+        self._under_way = UnderWay(limits.answers)
+        self._resting: dict[tuple[str, bool], float] = {}  # until when those are left alone that flooded us
 
     async def ask(self, question: Question) -> Answer:
         """The answer, whatever its status. Raises `PeerUnreachable`, or `PeerRefused` for one that is unfit."""
@@ -160,6 +165,15 @@ class Line:
             raise peers.PeerRefused(
                 f"the request to {question.whom} cannot be sent: a header or the address is malformed", status=400
             ) from None
+        except TooMuch:
+            raise peers.PeerUnreachable(
+                f"{question.whom} answers at length, and too much is being answered at once",
+                hint="try again in a moment",
+            ) from None
+        except Flood as flood:
+            raise peers.PeerUnreachable(
+                f"{question.whom} floods us: {flood}", hint="check what answers at its address", sent=sent.true
+            ) from None
         except httpx.HTTPError as error:
             raise _broken(question, error, sent.true) from None
 
@@ -171,13 +185,34 @@ class Line:
     async def _in_turn(self, question: Question, sent: "_Sent") -> Answer:
         url = httpx.URL(question.url)
         key = (f"{url.scheme}://{url.netloc.decode()}", question.verify)
+        self._check_rest(question, key)
         turn = self._turns.get(key)
         if turn is None:
             turn = self._turns[key] = asyncio.Semaphore(self._limits.at_once)
         async with turn, self._all:
-            return await self._exchange(question, self._client(key), url, sent)
+            self._check_rest(question, key)
+            try:
+                with self._under_way.answer(key[0]) as share:
+                    return await self._exchange(question, self._client(key), url, sent, share)
+            except Flood:
+                if question.own_words:
+                    self._resting[key] = asyncio.get_running_loop().time() + self._limits.rest
+                raise
 
-    async def _exchange(self, question: Question, client: httpx.AsyncClient, url: httpx.URL, sent: "_Sent") -> Answer:
+    def _check_rest(self, question: Question, key: tuple[str, bool]) -> None:
+        left = self._resting.get(key, 0.0) - asyncio.get_running_loop().time()
+        if left > 0:
+            raise peers.PeerUnreachable(
+                f"{question.whom} flooded us and is left alone for {left:.0f} s",
+                sent=False,
+                hint="check what answers at its address",
+                retry_after=left,
+            )
+        self._resting.pop(key, None)
+
+    async def _exchange(
+        self, question: Question, client: httpx.AsyncClient, url: httpx.URL, sent: "_Sent", share: Share
+    ) -> Answer:
         if question.params:
             url = url.copy_with(params=question.params)
         async with client.stream(
@@ -199,7 +234,7 @@ class Line:
             if good and answer.headers.get("content-encoding", "identity") != "identity":
                 raise Answer(question, status, kind, b"").nonsense("in an encoding we did not ask for")
             most = question.most if good else self._limits.error_answer
-            body = await _read(answer, most, cut=good and question.cut)
+            body = await _read(answer, most, share, cut=good and question.cut)
             if good and body is None:
                 raise Answer(question, status, kind, b"").nonsense(f"more than {most} bytes")
             return Answer(question, status, kind, body or b"", body is not None)
@@ -210,21 +245,23 @@ class Line:
             if verify not in self._trusted:  # shared, for it takes long to read all issuers
                 self._trusted[verify] = ssl.create_default_context() if verify else False
             trusted = self._trusted[verify]
+            make = self._transport or self._directly
             self._clients[key] = httpx.AsyncClient(
-                verify=trusted,
-                transport=self._transport(trusted) if self._transport is not None else None,
+                transport=make(trusted),
                 trust_env=False,  # a proxy from the environment would see the tokens
                 follow_redirects=False,
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # calls of many users share this client
-                limits=httpx.Limits(
-                    max_connections=self._limits.at_once,
-                    max_keepalive_connections=self._limits.at_once,
-                    keepalive_expiry=self._limits.keep_idle,
-                ),
                 # Compressed, a small answer could unfold without bound.
                 headers={"User-Agent": "hansa", "Accept-Encoding": "identity"},
             )
         return self._clients[key]
+
+    def _directly(self, trusted: ssl.SSLContext | bool) -> httpx.AsyncBaseTransport:
+        most = self._limits.at_once
+        limits = httpx.Limits(
+            max_connections=most, max_keepalive_connections=most, keepalive_expiry=self._limits.keep_idle
+        )
+        return WireTransport(verify=trusted, limits=limits)
 
 
 class _Sent:
@@ -238,12 +275,16 @@ class _Sent:
             self.true = True
 
 
-async def _read(answer: httpx.Response, most: int, *, cut: bool) -> bytes | None:
+async def _read(answer: httpx.Response, most: int, share: Share, *, cut: bool) -> bytes | None:
+    told = answer.headers.get("content-length", "")
+    if told.isascii() and told.isdigit():
+        share.grow(min(int(told[:20]), most))  # at once: of many that grew together none would find room to the end
     body = bytearray()
     async for chunk in answer.aiter_raw():
         body += chunk
         if len(body) > most:
             return bytes(body[:most]) if cut else None
+        share.grow(len(body))
     return bytes(body)
 
 

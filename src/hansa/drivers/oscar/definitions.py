@@ -4,7 +4,7 @@ answer read?
 Everything is sent, secrets included: who may get which secret was decided when the replica was planned.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -51,17 +51,6 @@ def read(answer: Answer) -> dict[str, Any]:
 def for_putting_back(definition: Mapping[str, Any]) -> dict[str, Any]:
     """An answer made into a request: without what only answers have."""
     return {key: value for key, value in definition.items() if key not in _ANSWERS_ONLY}
-
-
-def for_member(definition: dict[str, Any], abilities: Collection[str] | None) -> dict[str, Any]:
-    """What this member need not know does not go there; `abilities` are None for OSCAR's own manager."""
-    unwanted = secret_parts.not_for(abilities)
-    environment = definition.get("environment")
-    secrets = environment.get("secrets") if isinstance(environment, dict) else None
-    if not isinstance(environment, dict) or not isinstance(secrets, dict):
-        return definition
-    given = {key: value for key, value in secrets.items() if key not in unwanted}
-    return {**definition, "environment": {**environment, "secrets": given}}
 
 
 def without_blank_secrets(definition: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ class Limits:
     """Calls under way to one peer: one that hangs takes no more of the connections than these."""
     keep_idle: float = 4.0
     """Seconds an idle connection is kept; less than a manager keeps it, so that it does not close under a request."""
+    rest: float = 30.0
+    """Seconds nothing is asked of a peer whose answer was a flood."""
     small_answer: int = 256 * 1024
     """Bytes of an answer that holds a few fields."""
     status_answer: int = 8 * 2**20
@@ -25,6 +27,8 @@ class Limits:
     """Bytes of one job's log that are read, with its timestamps: as much as a manager keeps of one."""
     run_answer: int = 64 * 2**20
     """Bytes a synchronous run may answer."""
+    answers: int = 256 * 2**20
+    """Bytes of all answers that are being read at the same time; a single peer gets half of them."""
     error_answer: int = 64 * 1024
     """Bytes read of an answer that says no; a longer one is not quoted."""
     parts: int = 100_000

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hansa.drivers.oscar import addresses, definitions, headers, listings, statuses, tidings
+from hansa.drivers.oscar import addresses, definitions, headers, listings, quoting, statuses, tidings
 from hansa.drivers.oscar.calls import Answer, Line, Question
 from hansa.drivers.oscar.limits import Limits
 from hansa.drivers.oscar.listings import Listing
@@ -23,6 +23,7 @@ _NO_ABOUT = (200, 401, 403, 404, 405)  # how managers answer that do not know `/
 _SERVICES = ("system", "services")
 _DELEGATIONS = ("v1", "delegations")
 _REPLICAS = ("v1", "replicas")
+_OF_NAME = b"X-Delegated-Job-ID"  # named if only the name of a job is wrong; routes of OSCAR's tell no codes
 
 
 class Abilities:
@@ -72,15 +73,16 @@ class OscarPeer:
         return None if answer.missing else await _good(answer, 200).reading(definitions.read)
 
     async def create(self, service: Service, credentials: peers.Credentials) -> None:
-        secrets = definitions.secrets_of(service)
-        written = definitions.for_member(definitions.for_sending(service), await self._learn())
+        written, secrets = definitions.for_sending(service), definitions.secrets_of(service)
         _good(await self._send("POST", _SERVICES, written, credentials, secrets), 201)
 
     async def update(self, service: Service, credentials: peers.Credentials) -> None:
         await self._replace(definitions.for_sending(service), credentials, definitions.secrets_of(service))
 
-    async def put_back(self, definition: Mapping[str, Any], credentials: peers.Credentials) -> None:
+    async def put_back(self, definition: Mapping[str, Any], credentials: peers.Credentials, *, blanks: bool) -> None:
         before = definitions.for_putting_back(definition)
+        if not blanks:
+            before = definitions.without_blank_secrets(before)
         await self._replace(before, credentials, definitions.secrets_in(before))
 
     async def remove(self, service: str, credentials: peers.Credentials) -> None:
@@ -173,7 +175,10 @@ class OscarPeer:
     async def hand_over(self, job: peers.Handover, credentials: peers.Credentials) -> None:
         sent = headers.of_handover(job, credentials)
         secrets = (job.permit, *job.headers.values())
-        _good(await self._ask("POST", "job", job.service, headers=sent, content=job.body, secrets=secrets), 201)
+        answer = await self._ask("POST", "job", job.service, headers=sent, content=job.body, secrets=secrets)
+        if answer.status == 409 and _OF_NAME in answer.body:
+            raise peers.NameTaken(answer.trouble().message, status=409)
+        _good(answer, 201)
 
     async def run(self, job: peers.Handover, credentials: peers.Credentials, timeout: float) -> tuple[bytes, bool]:
         answer = await self._ask(
@@ -182,6 +187,7 @@ class OscarPeer:
             content=job.body,
             timeout=timeout,
             most=self._limits.run_answer,
+            own_words=False,  # OSCAR's own manager passes on what the program there says
             secrets=(job.permit, *job.headers.values()),
         )
         if answer.status == 502:  # how a manager tells that the script itself failed
@@ -223,18 +229,18 @@ class OscarPeer:
         answer = await self._ask("GET", *_DELEGATIONS, job, "storage", credentials=_permit(permit))
         return tidings.lent(_good(answer, 200))
 
-    async def adopt(self, service: str, member: str, job: str, event: bytes, key: str, permit: str) -> dict[str, str]:
+    async def adopt(self, wanted: peers.Adoption, key: str, event: bytes) -> dict[str, str]:
         sent = {
             "Authorization": f"ReplicaKey {key}",
             "Content-Type": "application/octet-stream",
-            "X-Hansa-Permit": permit,
+            "X-Hansa-Permit": wanted.permit,
         }
         answer = await self._ask(
-            *("POST", "v1", "services", service, "adopted", job),
-            headers=sent,
-            params={"member": member},
+            *("POST", "v1", "services", wanted.service, "adopted", wanted.job),
+            headers=sent | ({"X-Hansa-Caller": wanted.caller} if wanted.caller else {}),
+            params={"member": wanted.member} | ({"of": wanted.of} if wanted.of else {}),
             content=event,
-            secrets=(key, permit),
+            secrets=(key, wanted.permit, *(quoting.secrets_in(wanted.caller) if wanted.caller else ())),
         )
         return tidings.lent(_good(answer, 200))
 
@@ -266,12 +272,8 @@ class OscarPeer:
     async def _replace(
         self, definition: dict[str, Any], credentials: peers.Credentials, secrets: Iterable[str]
     ) -> None:
-        abilities = await self._learn()
-        if abilities is None:
-            definition = definitions.without_blank_secrets(definition)
         where = (*_REPLICAS, credentials.replica) if credentials.replica else _SERVICES
-        written = definitions.for_member(definition, abilities)
-        _good(await self._send("PUT", where, written, credentials, secrets), 200, 204)
+        _good(await self._send("PUT", where, definition, credentials, secrets), 200, 204)
 
     async def _send(
         self,
@@ -296,6 +298,7 @@ class OscarPeer:
         timeout: float | None = None,
         most: int | None = None,
         cut: bool = False,
+        own_words: bool = True,
         parts: int | None = None,
         secrets: Iterable[str] = (),
     ) -> Answer:
@@ -309,6 +312,7 @@ class OscarPeer:
                 timeout=timeout or self._limits.call_timeout,
                 most=most or self._limits.small_answer,
                 cut=cut,
+                own_words=own_words,
                 parts=parts or self._limits.parts,
                 headers={**shown, **(headers or {})},
                 content=content,

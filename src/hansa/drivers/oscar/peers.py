@@ -78,6 +78,7 @@ class OscarPeers:
                 verify=verify,
                 timeout=self._limits.call_timeout,
                 most=self._limits.small_answer,
+                own_words=False,
                 headers=allowed.of_endpoint(headers),
                 content=body,
                 secrets=(url, *headers.values()),

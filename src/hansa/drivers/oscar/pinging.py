@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from hansa.drivers.oscar import addresses
+from hansa.drivers.wire import WireTransport
 from hansa.services import peers
 
 _AT_ONCE = 16
@@ -50,10 +51,11 @@ class Pinger:
     def _client(self, verify: bool) -> httpx.AsyncClient:
         if verify not in self._clients:
             self._clients[verify] = httpx.AsyncClient(
-                verify=verify,
+                transport=WireTransport(
+                    verify=verify, limits=httpx.Limits(max_connections=_AT_ONCE, max_keepalive_connections=0)
+                ),
                 trust_env=False,
                 follow_redirects=False,
-                limits=httpx.Limits(max_connections=_AT_ONCE, max_keepalive_connections=0),
                 headers={"User-Agent": "hansa", "Accept-Encoding": "identity"},
             )
         return self._clients[verify]

@@ -39,7 +39,9 @@ def lent(answer: Answer) -> dict[str, str]:
     provider = answer.document().get("minio_provider")
     reach = _text(provider, "reach") if isinstance(provider, Mapping) else ""
     if isinstance(provider, Mapping) and reach and not _text(provider, "access_key"):
-        return {"endpoint": _text(provider, "endpoint"), "access_key": "", "reach": reach}
+        verify = "false" if provider.get("verify") is False else "true"
+        place = {"endpoint": _text(provider, "endpoint"), "region": _text(provider, "region"), "verify": verify}
+        return {**place, "access_key": "", "reach": reach}
     address, keys = storage(answer)
     return address.with_keys(keys)
 

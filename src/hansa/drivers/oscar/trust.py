@@ -4,9 +4,12 @@
 the federation is a stranger again. The hub's word is not enough for everything: only the manager's own settings let it
 send credentials by plain http over a network, or to somebody whose certificate is not checked. The hub may say that a
 cluster is a Hansa, for then it gets less; that it is an OSCAR, which is shown tokens of people, only the settings say.
+An address that the hub alone tells is marked as such (`by_hub`), for whoever has to know (`services.replicas`).
 """
 
+import re
 from collections.abc import Iterable
+from urllib.parse import unquote
 
 from hansa.kernel import endpoints
 from hansa.kernel.egress import Pair, target_of
@@ -15,10 +18,13 @@ from hansa.kernel.ip_addresses import literal
 from hansa.services import peers
 from hansa.settings import BadSetting
 
+_MOST_NAMED = 20
+
 
 class Trust:
     def __init__(self, given: FederationSettings, *, own_id: str = "", own_endpoint: str = "") -> None:
         """`own_endpoint` is how others reach this manager: a member may live in the cluster that is asked."""
+        self._own_id = own_id
         self._known: dict[str, peers.Address] = {}
         self._told: dict[str, peers.Address] = {}  # by the hub
         self._odd: dict[str, str] = {}  # told by the hub, and why it is not believed
@@ -49,8 +55,14 @@ class Trust:
             else:
                 endpoint = endpoints.normal(one.endpoint)
                 kind = one.kind if one.kind == "hansa" else ""
-                self._told[one.cluster_id] = peers.Address(one.cluster_id, endpoint, kind=kind)
+                by_hub = endpoint not in self._allowed
+                self._told[one.cluster_id] = peers.Address(one.cluster_id, endpoint, kind=kind, by_hub=by_hub)
         return dict(self._odd)
+
+    def _names(self) -> str:
+        others = sorted({*self._known, *self._told} - {self._own_id})
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        return (", ".join(others[:_MOST_NAMED]) or "none") + more
 
     def _find(self, cluster_id: str) -> peers.Address | None:
         return self._known.get(cluster_id) or self._told.get(cluster_id)
@@ -66,8 +78,9 @@ class Trust:
                     "federation.clusters, or trust a network with federation.plain_http",
                 )
             if known is None or not cluster_id:
+                whom = self._own_id or "this manager"
                 raise peers.UntrustedCluster(
-                    f"this manager knows no cluster {cluster_id[:80]!r}",
+                    f"no cluster {cluster_id[:80]!r} is known to {whom}; known: {self._names()}",
                     hint="it must join the federation (`hansa cluster join`), or an administrator adds it to the "
                     "setting federation.clusters",
                 )
@@ -83,7 +96,8 @@ class Trust:
         """A member of type `endpoint` gets no credentials, but a definition must not send us to the services of this
         machine or its network either."""
         plain = url.partition("?")[0]
-        if not any(plain == allowed or plain.startswith(f"{allowed}/") for allowed in self._endpoints):
+        below = any(plain == allowed or plain.startswith(f"{allowed}/") for allowed in self._endpoints)
+        if not below or _steps_back(plain):
             raise peers.UntrustedCluster(
                 "this manager may not call that endpoint",
                 hint="its administrator can add the address to the setting federation.allowed_endpoints",
@@ -97,6 +111,11 @@ class Trust:
     def endpoint_of(self, cluster_id: str) -> str:
         known = self._find(cluster_id)
         return known.endpoint if known is not None else ""
+
+
+def _steps_back(url: str) -> bool:
+    """Whether whoever calls it, or who is called, may take it for an address elsewhere."""
+    return any(step in (".", "..") for step in re.split(r"[/\\]", unquote(url)))
 
 
 def _checked(url: str, setting: str) -> str:

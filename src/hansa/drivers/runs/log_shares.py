@@ -13,19 +13,21 @@ from hansa.kernel import quantities
 from hansa.resources import NO_LIMIT
 
 _BLOCK = 4096  # a small log takes as much of a disk
+_FEW = 32  # that are gone and still remembered
 
 
 @dataclass(slots=True)
 class _Owner:
     taken: int = 0
     ended: list[tuple[float, str]] = field(default_factory=list)  # a heap; some may be gone
+    alive: int = 0  # of those, how many are not
 
 
 @dataclass(slots=True)
 class _Log:
     owner: str
     size: int
-    ended: bool = False
+    ended: float | None = None
 
 
 class LogShares:
@@ -63,17 +65,21 @@ class LogShares:
     def end(self, name: str, at: float) -> None:
         """Its job ended: it may go when its owner needs the room."""
         one = self._logs.get(name)
-        if one is not None and not one.ended:
-            one.ended = True
-            heapq.heappush(self._owners[one.owner].ended, (at, name))
+        if one is not None and one.ended is None:
+            one.ended = at
+            owner = self._owners[one.owner]
+            owner.alive += 1
+            heapq.heappush(owner.ended, (at, name))
 
     def forget(self, name: str) -> None:
         one = self._logs.pop(name, None)
         if one is not None:
             owner = self._owners[one.owner]
             owner.taken -= _blocks(one.size)
-            if not owner.taken:
-                owner.ended = [(at, other) for at, other in owner.ended if other in self._logs]
+            owner.alive -= one.ended is not None
+            if len(owner.ended) > 2 * owner.alive + _FEW:
+                owner.ended = [entry for entry in owner.ended if self._is_there(one.owner, *entry)]
+                heapq.heapify(owner.ended)
 
     def make_room(self, owner: str, size: int) -> list[str]:
         """These logs have to go for so many bytes more, and count no more."""
@@ -86,11 +92,15 @@ class LogShares:
     def _oldest(self, owner: str) -> str:
         waiting = self._owners[owner].ended if owner in self._owners else []
         while waiting:
-            _, name = heapq.heappop(waiting)
-            one = self._logs.get(name)
-            if one is not None and one.ended and one.owner == owner:
+            at, name = heapq.heappop(waiting)
+            if self._is_there(owner, at, name):
                 return name
         return ""
+
+    def _is_there(self, owner: str, at: float, name: str) -> bool:
+        """The log of that end, not of an earlier run of the same name."""
+        one = self._logs.get(name)
+        return one is not None and (one.owner, one.ended) == (owner, at)
 
     def owners(self) -> list[str]:
         return list(self._owners)

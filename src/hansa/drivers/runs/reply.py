@@ -3,11 +3,13 @@
 import base64
 import io
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from hansa.drivers.runs.stager.beneath import LeftFile, TooDeep, TooMany, Unreadable
 from hansa.kernel import errors, quantities
 
+T = TypeVar("T")
 LARGEST = 64 * 2**20
 MOST_NAMES = 10_000
 """Files, folders and links that are looked at for an answer."""
@@ -19,10 +21,38 @@ class ReplyTooLarge(errors.TooLarge):
     code = "run.reply-too-large"
 
 
+class Scales:
+    """Tells whoever ordered a run how much of its answer is held in memory, before it is."""
+
+    def __init__(self, weigh: Callable[[int], None] | None) -> None:
+        self._weigh = weigh
+        self.refused: errors.HansaError | None = None
+
+    def add(self, size: int) -> None:
+        """Raises what whoever ordered it raises; that is `refused` from then on."""
+        try:
+            if self._weigh is not None and size:
+                self._weigh(size)
+        except errors.HansaError as error:
+            self.refused = error
+            raise
+
+
+def size_of(files: Iterable[LeftFile]) -> int:
+    """Bytes that an answer made of them has at most."""
+    total = _told(lambda: sum(file.size for file in files))
+    _require_small(total)
+    return total * 4 // 3
+
+
 def of_files(files: Iterable[LeftFile]) -> bytes | None:
     """One file in base64, several as a zip in base64; None if there is none."""
+    return _told(lambda: _packed(files))
+
+
+def _told(read: Callable[[], T]) -> T:
     try:
-        return _packed(files)
+        return read()
     except (TooDeep, Unreadable) as error:
         raise errors.Invalid(str(error)) from None
     except TooMany as error:
@@ -36,11 +66,7 @@ def _packed(files: Iterable[LeftFile]) -> bytes | None:
     total = 0
     for file in files:
         total += file.size
-        if total > LARGEST:
-            raise ReplyTooLarge(
-                f"the script left more than {quantities.show_size(LARGEST)}",
-                hint="give the service an output bucket for large results",
-            )
+        _require_small(total)
         content = file.read()
         if first is None:
             first = file.relative, content
@@ -55,3 +81,11 @@ def _packed(files: Iterable[LeftFile]) -> bytes | None:
         return base64.b64encode(first[1])
     packed.close()
     return base64.b64encode(buffer.getvalue())
+
+
+def _require_small(total: int) -> None:
+    if total > LARGEST:
+        raise ReplyTooLarge(
+            f"the script left more than {quantities.show_size(LARGEST)}",
+            hint="give the service an output bucket for large results",
+        )

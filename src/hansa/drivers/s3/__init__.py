@@ -1,7 +1,7 @@
 """How do we touch object stores? Three kinds behind the ports of `hansa.storage`:
 
-- embedded: SeaweedFS, started beside the manager (`seaweed.py`), users and events by its filer's RPC
-  (`users.py`, `seaweed_events.py`);
+- embedded: SeaweedFS, started beside the manager (`seaweed.py`), users, events and what buckets hold by its
+  filer's RPC (`users.py`, `seaweed_events.py`, `seaweed_books.py`);
 - minio: a MinIO server, users and webhooks by its administration (`minio.py`);
 - s3: any other S3, without users or events of its own (`plain.py`).
 
@@ -26,11 +26,12 @@ from hansa.drivers.s3.minio_loans import MinioLoans
 from hansa.drivers.s3.plain import NoUsers
 from hansa.drivers.s3.relay import Relay
 from hansa.drivers.s3.seaweed import EmbeddedStore, State
+from hansa.drivers.s3.seaweed_books import SeaweedBooks
 from hansa.drivers.s3.seaweed_events import SeaweedEvents
 from hansa.drivers.s3.seaweed_home import weed_binary
 from hansa.drivers.s3.seaweed_loans import SeaweedLoans
 from hansa.drivers.s3.users import SeaweedUsers
-from hansa.storage import Closable, Keys, Loans, Notifications, StoreAddress, StoreUsers, UploadSource
+from hansa.storage import BucketBooks, Closable, Keys, Loans, Notifications, StoreAddress, StoreUsers, UploadSource
 
 __all__ = [
     "EmbeddedStore",
@@ -64,6 +65,7 @@ class OpenStore:
     notifications: Notifications | None = None
     embedded: EmbeddedStore | None = None
     relay: Relay | None = None
+    books: BucketBooks | None = None  # where the store tells more of a bucket than its listing shows
     closable: Closable | None = None  # of a store that is on this machine's own disk
 
     def as_user(self, keys: Keys) -> S3Store:
@@ -114,6 +116,7 @@ async def open_embedded(
         uploads=SeaweedEvents(embedded.filer),
         embedded=embedded,
         relay=relay,
+        books=SeaweedBooks(embedded.filer),
         closable=users,
     )
 

@@ -3,35 +3,48 @@ Managers that share their work use another to pass on what they are asked.
 
 SeaweedFS binds all its servers to one address, and the inner ones know no users: they stay on loopback. Signatures
 are not touched, for they are over the address the client itself used.
+
+Strangers may knock here. No address has more connections than are left for all others: one that is alone has half of
+them, which is enough for a proxy or the pods of a node, and nobody is shut out by it.
 """
 
 import asyncio
 import contextlib
+import math
 import socket
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import structlog
 
 from hansa.drivers.s3.errors import StoreUnreachable
+from hansa.kernel import addresses
 
 _log = structlog.get_logger("hansa.store")
 _CHUNK = 1 << 18
-_MOST = 1024  # connections at a time
+_MOST = 2048  # connections at a time
+_SILENCE = 300.0  # seconds; clients of a store have given up by then
 _CONNECT_SECONDS = 10.0
 
 
 class Relay:
     """Made by `Relay.open`, ended by `close`."""
 
-    def __init__(self, target: Callable[[], tuple[str, int] | None]) -> None:
+    def __init__(self, target: Callable[[], tuple[str, int] | None], *, most: int, silence: float) -> None:
         self._target = target
+        self._most = most
+        self._silence = silence
         self._servers: list[asyncio.Server] = []
         self._visits: set[asyncio.Task[None]] = set()
+        self._held: Counter[str] = Counter()  # by address
         self.port = 0
 
     @classmethod
-    async def open(cls, host: str, port: int, target: tuple[str, int]) -> "Relay":
-        relay = cls(lambda: target)
+    async def open(
+        cls, host: str, port: int, target: tuple[str, int], *, most: int = _MOST, silence: float = _SILENCE
+    ) -> "Relay":
+        """A connection on which nobody says anything for `silence` seconds ends."""
+        relay = cls(lambda: target, most=most, silence=silence)
         try:
             relay._servers = [await asyncio.start_server(relay._accept, host, port)]
         except OSError as error:
@@ -44,8 +57,9 @@ class Relay:
 
     @classmethod
     async def over(cls, sockets: Sequence[socket.socket], target: Callable[[], tuple[str, int] | None]) -> "Relay":
-        """On sockets that are bound, and stay open when it is closed; each connection asks for its target."""
-        relay = cls(target)
+        """On sockets that are bound, and stay open when it is closed; each connection asks for its target, which knows
+        itself how long one may be silent."""
+        relay = cls(target, most=_MOST, silence=math.inf)
         for one in sockets:
             relay._servers.append(await asyncio.start_server(relay._accept, sock=one.dup()))
         return relay
@@ -58,12 +72,22 @@ class Relay:
         await asyncio.gather(*self._visits, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._visits) >= _MOST:
+        there = writer.get_extra_info("peername")
+        visitor = addresses.counted_as(str(there[0])) if there else ""
+        if self._held[visitor] >= self._most - len(self._visits):
             writer.transport.abort()
             return
         visit = asyncio.create_task(self._serve(reader, writer), name="store relay")
         self._visits.add(visit)
-        visit.add_done_callback(self._visits.discard)
+        self._held[visitor] += 1
+
+        def over(_: object) -> None:
+            self._visits.discard(visit)
+            self._held[visitor] -= 1
+            if not self._held[visitor]:
+                del self._held[visitor]  # whoever is gone takes no memory
+
+        visit.add_done_callback(over)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = self._target()
@@ -77,9 +101,12 @@ class Relay:
             writer.transport.abort()
             return
         try:
-            async with asyncio.TaskGroup() as ways:
-                ways.create_task(_carry(reader, store))
-                ways.create_task(_carry(answers, writer))
+            async with _unless_silent(self._silence) as heard, asyncio.TaskGroup() as ways:
+                ways.create_task(_carry(reader, store, heard))
+                ways.create_task(_carry(answers, writer, heard))
+        except* TimeoutError:
+            for end in (writer, store):
+                end.transport.abort()  # who does not read what there is would keep it open
         except* OSError:
             pass  # either side may leave at any time
         finally:
@@ -87,9 +114,25 @@ class Relay:
                 end.close()
 
 
-async def _carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+@contextlib.asynccontextmanager
+async def _unless_silent(seconds: float) -> AsyncIterator[Callable[[], None]]:
+    """Raises `TimeoutError` so long after what it gives was called last."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+
+        def heard() -> None:
+            if seconds < math.inf:
+                limit.reschedule(loop.time() + seconds)
+
+        heard()
+        yield heard
+
+
+async def _carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter, heard: Callable[[], None]) -> None:
     while data := await source.read(_CHUNK):
+        heard()
         sink.write(data)
         await sink.drain()
+        heard()
     with contextlib.suppress(OSError):
         sink.write_eof()

@@ -194,12 +194,13 @@ class EmbeddedStore:
         if not line.strip().isdigit():
             raise self._not_started("it could not be executed")
         self.weed_pid = int(line)
+        # first that it is weed who listens: of two stores that start together one may have taken a port of the other
+        while not await asyncio.to_thread(self._listens):
+            await self._pause(guard)
         async with httpx.AsyncClient(trust_env=False, timeout=2.0) as http:
             while not await self._healthy(http):
                 await self._pause(guard)
             await self._require_guarded(http)
-        while not await asyncio.to_thread(self._listens):
-            await self._pause(guard)
 
     async def _pause(self, guard: asyncio.subprocess.Process) -> None:
         if guard.returncode is not None:
@@ -214,7 +215,10 @@ class EmbeddedStore:
 
     async def _require_guarded(self, http: httpx.AsyncClient) -> None:
         filer = f"http://{self._at}:{self._ports.filer}"
-        answers = [await http.get(f"{filer}/"), await http.put(f"{filer}/hansa-probe", content=b"")]
+        try:
+            answers = [await http.get(f"{filer}/"), await http.put(f"{filer}/hansa-probe", content=b"")]
+        except httpx.TransportError as error:
+            raise self._not_started(f"its filer does not answer ({type(error).__name__})") from error
         if any(answer.status_code != 401 for answer in answers):
             raise StoreUnsafe(
                 f"the filer lets strangers in ({[answer.status_code for answer in answers]})",
@@ -222,8 +226,8 @@ class EmbeddedStore:
             )
 
     def _listens(self) -> bool:
-        """Whether all servers inside weed have opened their ports, the last ones some time after S3 answers. Where a
-        port for RPC is taken weed does not say no, but takes the next."""
+        """Whether all servers inside weed have opened their ports. Where a port for RPC is taken weed does not say no,
+        but takes the next."""
         found = listening(self.weed_pid)
         if found is None:
             return True

@@ -17,6 +17,7 @@ import grpc
 import grpc.aio
 
 from hansa.drivers.s3.errors import StoreUnreachable
+from hansa.drivers.s3.seaweed_books import weight_of
 from hansa.drivers.s3.seaweed_rpc import MESSAGES, Filer, stream
 from hansa.storage import ObjectInfo, StoreNews, Upload
 
@@ -69,7 +70,7 @@ def news_of(notice: Any) -> StoreNews:
 
 
 def _change_in(notice: Any) -> tuple[str, int, int]:
-    """Which bucket changed, and how many bytes and names came to it."""
+    """Which bucket changed, and how many bytes, metadata included, and names came to it."""
     change = notice.event_notification
     folder = change.new_parent_path or notice.directory
     bucket = f"{folder}/".removeprefix(_BUCKETS).partition("/")[0] if f"{folder}/".startswith(_BUCKETS) else ""
@@ -78,7 +79,7 @@ def _change_in(notice: Any) -> tuple[str, int, int]:
     entry = change.new_entry
     here = change.HasField("new_entry")
     added = int(here and not change.HasField("old_entry"))
-    return bucket, entry.attributes.file_size if here and not entry.is_directory else 0, added
+    return bucket, entry.attributes.file_size + weight_of(entry) if here else 0, added
 
 
 def _upload_in(notice: Any) -> Upload | None:

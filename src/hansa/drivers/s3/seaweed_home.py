@@ -151,7 +151,9 @@ class Home:
             f"-s3.port={ports.s3}",
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
-            "-s3.iam.readOnly=false",  # users are made at run time
+            # By default everybody with keys may make more of them at the S3 port, and that rewrites all users at once,
+            # under our own hands. We make users at the filer's RPC port.
+            "-s3.iam=false",
             "-s3.autoCreateBucket=false",  # by default a write to a misspelt bucket makes it
             "-webdav=false",
             "-admin.ui=false",

@@ -36,8 +36,10 @@ class SeaweedLoans:
 
     async def end_others(self, alive: frozenset[str]) -> int:
         spared = {self._keys(name).access_key for name in alive}
-        listed = await self._users.call("ListUsers", "Empty", "UserNames")
-        left = [user for user in listed.usernames if user.startswith(_PREFIX) and user not in spared]
+        users = await self._users.call("ListUsers", "Empty", "UserNames")
+        policies = await self._users.call("ListPolicies", "Empty", "Policies")  # one may be all that a kill left
+        named = {*users.usernames, *(policy.name for policy in policies.policies)}
+        left = [user for user in named if user.startswith(_PREFIX) and user not in spared]
         for user in left:
             await self._end(user)
         return len(left)

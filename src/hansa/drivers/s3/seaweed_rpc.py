@@ -2,8 +2,8 @@
 may.
 
 The messages are declared here field by field instead of generated: a dozen of the several hundred fields
-matter, and protobuf skips the rest. Numbers are those of SeaweedFS 4.48. Used by `users.py` and
-`seaweed_events.py`."""
+matter, and protobuf skips the rest. Numbers are those of SeaweedFS 4.48. Used by `users.py`,
+`seaweed_events.py` and `seaweed_books.py`."""
 
 import time
 from dataclasses import dataclass
@@ -43,6 +43,8 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "client_id": (7, "int32"), "client_epoch": (9, "int32"),
     },
     "Notice": {"directory": (1, "string"), "event_notification": (2, "Change"), "ts_ns": (3, "int64")},
+    "Traversal": {"directory": (1, "string")},
+    "Found": {"directory": (1, "string"), "entry": (2, "Entry")},
     "Credential": {"access_key": (1, "string"), "secret_key": (2, "string"), "status": (3, "string")},
     "Identity": {
         "name": (1, "string"), "credentials": (2, "Credential*"), "policy_names": (7, "string*"),
@@ -52,6 +54,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "UserName": {"username": (1, "string")},
     "UserNames": {"usernames": (1, "string*")},
     "Policy": {"name": (1, "string"), "content": (2, "string")},
+    "Policies": {"policies": (1, "Policy*")},
 }  # fmt: skip
 
 

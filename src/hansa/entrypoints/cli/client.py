@@ -262,4 +262,17 @@ def _words(response: httpx.Response) -> tuple[str, str]:
             return body[:1000], ""
     if text.startswith("<"):  # a proxy's page says nothing a terminal should show
         return "", ""
-    return text[:1000], ""
+    return _parted(text[:1000])
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """Message and hint of a plain text: on OSCAR's routes a manager puts its hint behind the message, in brackets."""
+    open_at, depth = len(text), 0
+    if text.endswith(")"):
+        for open_at in range(len(text) - 1, -1, -1):
+            depth += {")": 1, "(": -1}.get(text[open_at], 0)
+            if depth == 0:
+                break
+    if depth or not 0 < open_at < len(text) or text[open_at - 1] != " ":
+        return text, ""
+    return text[:open_at].rstrip(), text[open_at + 1 : -1]

@@ -1,14 +1,13 @@
 """May we really delete this? Asks a person; a script has to say `--yes`."""
 
-import sys
-
 import typer
+
+from hansa.entrypoints.cli import usage
 
 
 def require(question: str, *, yes: bool) -> None:
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise typer.BadParameter(f"nobody can be asked: {question}; give --yes to go ahead", param_hint="--yes")
+    usage.require_terminal(question, "--yes")
     if not typer.confirm(question, err=True):
         raise typer.Abort

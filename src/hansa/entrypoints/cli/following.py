@@ -54,6 +54,17 @@ def find(manager: Manager, service: str, job: str | None) -> Job:
     raise JobUnknown(f"service {service} has no job {job}", hint=f"list them with: hansa job ls {service}")
 
 
+def find_named(manager: Manager, service: str, job: str | None) -> tuple[str, Job]:
+    """The same, and its service. A job's name alone is enough: it is what `hansa run --async` prints."""
+    try:
+        return service, find(manager, service, job)
+    except errors.NotFound:
+        named = str(manager.story(service).get("service") or "") if job is None else ""
+        if not named:
+            raise
+        return named, find(manager, named, service)
+
+
 def log_of(manager: Manager, service: str, job: str, *, timestamps: bool = False) -> bytes:
     """The log, or nothing where a job has none yet."""
     try:
@@ -80,7 +91,8 @@ def follow(
 ) -> Job:
     """Waits until the job has ended and hands each new piece of its log to `show`."""
     end = time.monotonic() + timeout
-    shown, tells_why = b"", True
+    shown, tells_why, told = b"", True, ""
+    at_once = True  # what waits for a moment only needs no words
     with screen.waiting(f"job {job}") as bar:
         while True:
             seen = find(manager, service, job)
@@ -89,6 +101,10 @@ def follow(
                 story = manager.story(job)
                 why, tells_why = str(story.get("reason") or ""), bool(story)
             bar.title(f"job {job}: {seen.status}" + (f", {why}" if why else ""))
+            if why not in ("", told) and not at_once and not screen.interactive:
+                screen.note(f"job {job} waits: {why}")
+                told = why
+            at_once = False
             if seen.status not in _WAITING:
                 log = log_of(manager, service, job, timestamps=timestamps)
                 if fresh := fresh_part(shown, log):
@@ -98,8 +114,9 @@ def follow(
             if seen.status in ENDED:
                 return seen
             if time.monotonic() + interval > end:
+                because = f": {why}" if why else ""
                 raise errors.Temporary(
-                    f"job {job} has not ended after {timeout:.0f} s ({seen.status})",
+                    f"job {job} has not ended after {timeout:.0f} s ({seen.status}{because})",
                     hint=f"it goes on; see it with: hansa job logs {service} {job} -f",
                 )
             time.sleep(interval)

@@ -45,6 +45,13 @@ Hub = Annotated[
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+SendCredentials = Annotated[
+    bool,
+    typer.Option(
+        "--send-credentials",
+        help="Members are reached with the users and passwords of your profiles: send them along without asking.",
+    ),
+]
 Secrets = Annotated[bool, typer.Option("--secrets", help="Show tokens, keys and passwords.")]
 ServiceName = Annotated[str, typer.Argument(metavar="SERVICE", help="The service's name.")]
 BucketName = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket's name.")]

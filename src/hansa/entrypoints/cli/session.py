@@ -40,6 +40,14 @@ def checked_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
+def asked_with(cluster: str | None, env: Mapping[str, str]) -> str:
+    """How the person said in so many words which cluster is meant, for this command or this shell; "" if they did
+    not. Pure."""
+    if cluster:
+        return "-c"
+    return next((name for name in ("HANSA_URL", "HANSA_CLUSTER") if env.get(name)), "")
+
+
 def choose(known: profiles.Profiles, cluster: str | None, env: Mapping[str, str]) -> Profile:
     """The profile a command works with. Pure."""
     if cluster is None and env.get("HANSA_URL"):
@@ -47,6 +55,11 @@ def choose(known: profiles.Profiles, cluster: str | None, env: Mapping[str, str]
         return with_credentials(Profile(name=urlsplit(url).netloc, url=url), env)
     name = cluster or env.get("HANSA_CLUSTER") or known.current
     if not name:
+        clusters = ", ".join(one.name for one in known.known.values() if not one.is_hub)
+        if clusters:
+            raise NotSignedIn(
+                f"no cluster is chosen (known: {clusters})", hint="choose one: hansa profile use NAME, or -c NAME"
+            )
         raise NotSignedIn("no cluster is chosen", hint="sign in with: hansa login URL, or set HANSA_URL")
     found = known.get(name)
     if found.is_hub:

@@ -2,6 +2,7 @@
 
 from typing import Annotated, cast
 
+import structlog
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
@@ -10,9 +11,11 @@ from hansa.entrypoints.http import in_flight
 from hansa.entrypoints.http.clients import address_of
 from hansa.entrypoints.http.render import ServiceViews
 from hansa.identity import Caller
+from hansa.kernel import plain_text
 from hansa.kernel.errors import Unauthenticated
 
 _LONGEST_SECRET = 256
+_LONGEST_NAME = 200
 
 # All of them `async`: FastAPI sends plain functions to a thread, which costs more than most routes do.
 
@@ -37,10 +40,21 @@ def secret_of(request: HTTPConnection, scheme: str) -> str:
     return secret
 
 
+def noted(caller: Caller) -> Caller:
+    """From here on, what is logged for this request names who asked; of a service's token the service, since everybody
+    may have it."""
+    note(f"service {caller.service}" if caller.kind == "service" else caller.uid)
+    return caller
+
+
+def note(who: str) -> None:
+    structlog.contextvars.bind_contextvars(caller=plain_text.plain(who, _LONGEST_NAME).replace("\n", " "))
+
+
 async def caller_of(request: Request) -> Caller:
     """The admin (Basic) or a user (OIDC bearer) on `/system` and `/v1` routes; 401 otherwise."""
     app = cast(App, request.app.state.hansa)
-    caller = await app.sign_in.caller(authorization_of(request), address_of(request))
+    caller = noted(await app.sign_in.caller(authorization_of(request), address_of(request)))
     in_flight.claim_of(request.scope).sender = caller.uid
     return caller
 

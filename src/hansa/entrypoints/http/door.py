@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hansa.entrypoints.http import cross_site, in_flight, problems
-from hansa.entrypoints.http.clients import stranger
+from hansa.entrypoints.http.clients import address_of, stranger
 from hansa.entrypoints.http.exposed import paths
 from hansa.entrypoints.http.in_flight import Claim, InFlight
 from hansa.entrypoints.http.pieces import send_in_pieces
@@ -53,7 +53,8 @@ class Door:
             # /system/logs/x/ must not delete all jobs of x.
             scope["path"] = path[:-1]
         request_id = _given_id(scope) or uuid.uuid4().hex[:16]
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+        # whoever finds out who asks says so: `context.noted`
+        structlog.contextvars.bind_contextvars(request_id=request_id, client=address_of(Request(scope)), caller="-")
         claim = in_flight.make_claim(scope, self._bodies)
         # of a tenant's page no more is in memory than a piece
         answer = _Answer(send, request_id, scope, None if is_tenants else claim)

@@ -67,13 +67,13 @@ class InFlight:
         self.size += more
         self._by_sender[sender] += more
 
-    def add_answer(self, sender: str, size: int) -> None:
-        """An answer is in memory already, however large. So whoever has nothing else under way gets it while there is
-        any room at all."""
+    def add_answer(self, sender: str, size: int, own: int = 0) -> None:
+        """An answer, however large, or more of one of which `own` bytes count already. Whoever has nothing else under
+        way gets it while there is any room at all."""
         held, left = self._by_sender[sender] + size, self.most - self.size - size
-        if held > size and held > left:
+        if held > own + size and held > left:
             raise _too_much(held, left)
-        if self.size >= self.most:
+        if self.size - own >= self.most:
             raise _crowded()
         self.size += size
         self._by_sender[sender] += size
@@ -106,13 +106,13 @@ def _too_much(held: int, left: int) -> TooMuchAtOnce:
 class Claim:
     """What one request holds of it."""
 
-    __slots__ = ("_bodies", "_counted", "_counted_for", "_is_free", "_size", "sender")
+    __slots__ = ("_bodies", "_counted", "_counted_for", "_held", "_is_free", "_size", "sender")
 
     def __init__(self, bodies: InFlight) -> None:
         self._bodies = bodies
         self.sender = ""  # who asks, as soon as somebody knows
         self._counted_for = ""
-        self._size = self._counted = 0
+        self._size = self._held = self._counted = 0
         self._is_free = False
 
     def begin(self, sender: str, told: int) -> None:
@@ -128,6 +128,15 @@ class Claim:
         if fresh > 0:
             self._bodies.add(self._counted_for, fresh)
             self._counted += fresh
+
+    def hold(self, size: int) -> None:
+        """So much more of an answer is about to be in memory, while it is being made: counts like the answer itself.
+        Raises if it has no room."""
+        beyond = max(0, self._held + size - FREE) - max(0, self._held - FREE)
+        self._held += size
+        if beyond:
+            self._bodies.add_answer(self._counted_for, beyond, self._counted)
+            self._counted += beyond
 
     def answer(self, sender: str, size: int) -> None:
         """From now on the answer counts, not the body any more. Raises if it has no room."""

@@ -3,7 +3,6 @@
 Each is one conditional write of the version together with its rollout; who is faster wins, the other decides anew.
 """
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from hansa.federation.ports import Note
 from hansa.federation.room import Hub
 from hansa.federation.shelf import missing
 from hansa.identity import Caller
+from hansa.kernel import near_names
 from hansa.messages.configuration import NewDocument, RollBack, Scope, Stages
 
 AT_ONCE = Stages(canary=0, percentages=(100,), soak=0.0)
@@ -214,10 +214,10 @@ def _check_scope(hub: Hub, scope: Scope) -> None:
     if scope.cluster and scope.selector.strip():
         raise BadDocument("a document is for a selector or for one cluster, not both", hint="leave one of them out")
     if scope.cluster and hub.registry.get(scope.cluster) is None:
-        close = difflib.get_close_matches(scope.cluster, [known.id for known in hub.registry], n=1)
+        close = near_names.nearest(scope.cluster, (known.id for known in hub.registry))
         raise BadDocument(
             f"there is no cluster {scope.cluster[:63]!r} in this federation",
-            hint=f"did you mean {close[0]}?" if close else "hansa cluster ls",
+            hint=f"did you mean {close}?" if close else "hansa cluster ls",
         )
     why = "configuration would come and go with it"
     document_rules.check_steady(selectors.parse(scope.selector), why, BadDocument)

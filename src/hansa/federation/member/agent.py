@@ -171,7 +171,7 @@ class Membership:
             await self._hush()
             try:
                 async with asyncio.timeout(_FORCED):
-                    await self._line.leave()
+                    await self._session.say_goodbye()
                 words = "its admin made it leave at once"
             except (TimeoutError, HansaError):
                 words = "its admin made it leave at once; the hub could not be told"

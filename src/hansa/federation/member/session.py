@@ -340,13 +340,16 @@ class Session:
         if self._drained < _LINGER or not (kept.leaving or (told is not None and told.leave)):
             return ""
         try:
-            await self._line.leave()
+            await self.say_goodbye()
         except (WasRemoved, NotAMember):
             pass  # what we wanted
         except HansaError as error:
             self.trouble = error.message
             return ""
         return "its own admin asked for it" if kept.leaving else "the hub's admin asked for it"
+
+    async def say_goodbye(self) -> None:
+        await self._line.leave(self._mark)
 
     async def _note(self, standing: str, reason: str) -> None:
         await self._notebook.change(standing=standing, reason=reason, since=self._clock.now())

@@ -1,6 +1,5 @@
 """Are a policy's rules right? Read as their kind's type, every range and selector checked, refused with what to do."""
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from hansa.federation.policies.rules import (
     Window,
 )
 from hansa.federation.selector_keys import key_of, test_of
+from hansa.kernel import near_names
 from hansa.kernel.errors import Invalid
 from hansa.kernel.hub import HubSettings
 from hansa.messages.policies import PolicyKind
@@ -153,5 +153,5 @@ def _selector(name: str, text: str) -> None:
 def _nearest(kind: PolicyKind, said: str) -> str:
     fields = RULES[kind].__struct_fields__
     unknown = _UNKNOWN.search(said)
-    close = difflib.get_close_matches(unknown[1], fields, n=1, cutoff=0.5) if unknown else []
-    return f"did you mean {close[0]}?" if close else f"a {kind} policy may say: {', '.join(fields)}"
+    close = near_names.nearest(unknown[1], fields, cutoff=0.5) if unknown else ""
+    return f"did you mean {close}?" if close else f"a {kind} policy may say: {', '.join(fields)}"

@@ -18,6 +18,7 @@ from hansa.services.delegation.ledger import (
     Parcel,
     Receipt,
     Receipts,
+    is_adopted_name,
     new_permit,
 )
 from hansa.services.delegation.policies import Candidate, Ranking, rank
@@ -40,6 +41,7 @@ __all__ = [
     "Ranking",
     "Receipt",
     "Receipts",
+    "is_adopted_name",
     "new_permit",
     "rank",
 ]

@@ -1,23 +1,42 @@
-"""A job that was submitted to a replica in a mesh: its data is at the coordinator, which takes note and lends keys.
+"""A job whose data is at its coordinator was submitted to a replica, or is handed on by one: the coordinator takes note
+and lends keys.
 
 The replica shows its own key. It gets keys for one job, as if the coordinator had given it that job, and is followed in
-the same way: the keys end when the job does, also if its cluster never says so. No person's token is needed. A replica
-can ask so for the inputs and outputs its service names, and for nothing else of its owner's.
+the same way: the keys end when the job does, also if its cluster never says so. No person's token is needed; if whoever
+submitted the job showed their own, the keys open what they may read. Otherwise a replica can ask for the inputs and
+outputs its service names, and for nothing else of its owner's.
+
+Whoever a replica hands a job on to gets keys of its own, under another name (`for_next`). They end as soon as the
+replica says that the job is not there any more.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from hansa.identity import same_secret
+from hansa.identity import Caller, access, same_secret
 from hansa.kernel import errors, names
-from hansa.services import events, replicas, secret_parts
+from hansa.services import duty, events, replicas, secret_parts
 from hansa.services.delegation import lending
-from hansa.services.delegation.ledger import ADOPTED, NOBODY, SERVICE, Delegation, new_permit
-from hansa.services.peers import Peer
+from hansa.services.delegation.ledger import (
+    EVENT,
+    NOBODY,
+    OF,
+    READS,
+    SERVICE,
+    SUBMITTER,
+    Delegation,
+    adopted_name,
+    new_permit,
+)
+from hansa.services.job import Job
+from hansa.services.peers import Adoption, Peer
 from hansa.services.ports import Record
 from hansa.services.room import Room
-from hansa.services.service import ORIGIN_SERVICE, Member, Service, split_path
+from hansa.services.service import ORIGIN_CLUSTER, ORIGIN_SERVICE, Member, Service, split_path
 
+ONWARD_KEYS = "onward-keys"  # the capability of a coordinator that lends them, and adopts jobs for their callers
 _FIRST = 1
 _MOST_OPEN = 1000  # of one replica
 
@@ -29,10 +48,17 @@ class NotAdopted(errors.Forbidden):
 
 
 def key_of(room: Room, service: Service) -> str:
-    """What this replica shows to its coordinator; "" if there is nothing it could ask for."""
-    mesh = service.is_worker and service.federation is not None and service.federation.topology == "mesh"
-    secrets = room.records.secrets(service.name) if mesh else {}
+    """What this replica shows to its coordinator to have a job adopted; "" if there is nothing it could ask for."""
+    return _key(room, service) if _is_mesh(service) else ""
+
+
+def _key(room: Room, service: Service) -> str:
+    secrets = room.records.secrets(service.name) if service.is_worker else {}
     return secrets.get(secret_parts.path_of(secret_parts.REPLICA_KEY), "")
+
+
+def _is_mesh(service: Service) -> bool:
+    return service.federation is not None and service.federation.topology == "mesh"
 
 
 @contextlib.contextmanager
@@ -51,11 +77,45 @@ def permit_for(room: Room, job: str) -> str:
     return room.borrowed[job]
 
 
-async def ask(room: Room, service: Service, peer: Peer, job: str, body: bytes) -> dict[str, str]:
-    """At the replica: the store of this job's data, with keys."""
-    member = f"{service.cluster_id}/{service.name}"
+async def ask(room: Room, service: Service, peer: Peer, job: str, body: bytes, caller: str = "") -> dict[str, str]:
+    """At the replica: the store of this job's data, with keys, for the `caller` whose authorization this is."""
     origin = service.annotations.get(ORIGIN_SERVICE, "")
-    return await peer.adopt(origin, member, job, body, key_of(room, service), permit_for(room, job))
+    wanted = Adoption(origin, _own_name(service), job, permit_for(room, job), caller)
+    return await peer.adopt(wanted, key_of(room, service), body)
+
+
+async def lends_onward(room: Room, service: Service, job: Job) -> bool:
+    """At the replica: whether its coordinator lends keys of its own to whoever gets this job from us. It does for what
+    it gave or lent us, and in a mesh for what every replica may ask for. Older ones do not."""
+    receipt, home = room.receipts.get(job.name), service.annotations.get(ORIGIN_CLUSTER, "")
+    if receipt is None or not receipt.store.get("access_key") or not _key(room, service):
+        return False
+    if receipt.origin != home and not (_is_mesh(service) and _is_own_input(service, job.event)):
+        return False
+    return ONWARD_KEYS in await replicas.peer_of(room, service, home).capabilities()
+
+
+async def for_next(room: Room, service: Service, given: Delegation, event: bytes) -> dict[str, str]:
+    """At the replica: the store, with the keys of whoever we gave this job."""
+    origin = service.annotations.get(ORIGIN_SERVICE, "")
+    name = f"on-{_derived('name', given)[:40]}"
+    wanted = Adoption(origin, _own_name(service), name, _derived("permit", given), of=given.job)
+    peer = replicas.peer_of(room, service, service.annotations.get(ORIGIN_CLUSTER, ""))
+    return await peer.adopt(wanted, _key(room, service), event)
+
+
+def is_of_next(given: Delegation, permit: str) -> bool:
+    """At the replica: whether the coordinator asks for whoever has this job from us now."""
+    return given.onward and bool(given.permit) and same_secret(permit, _derived("permit", given))
+
+
+def _derived(what: str, given: Delegation) -> str:
+    """The same however often it is asked for, also after a restart; and another one for whoever gets the job next."""
+    return hashlib.sha256(f"onward {what} {given.job} {given.permit}".encode()).hexdigest()
+
+
+def _own_name(service: Service) -> str:
+    return f"{service.cluster_id}/{service.name}"
 
 
 def owner_behind(room: Room, name: str, member_key: str, key: str) -> str:
@@ -65,30 +125,94 @@ def owner_behind(room: Room, name: str, member_key: str, key: str) -> str:
 
 
 async def adopt(
-    room: Room, name: str, member_key: str, job: str, event: bytes, key: str, permit: str
+    room: Room, wanted: Adoption, key: str, event: bytes, caller: Caller | None = None
 ) -> Mapping[str, str]:
-    """At the coordinator: the same keys however often it is asked."""
-    names.service(name)
-    names.job(job)
-    record, member = _member(room, name, member_key, key)
-    _require_own_input(record.service, event)
-    known = await room.delegations.get(job)
+    """At the coordinator: the same keys however often it is asked. `caller` is who showed their own token."""
+    job, permit = names.job(wanted.job), wanted.permit
+    record, member = _member(room, names.service(wanted.service), wanted.member, key)
+    submitter, event = await _behind(room, record, member, event, wanted.of, caller)
+    known = await room.delegations.get(_name(record.service, member, job))
     if known is None:
-        known = await _note(room, record, member, job, permit)
-    theirs = known.adopted and (known.cluster_id, known.service) == _at(member) and same_secret(permit, known.permit)
-    if known.phase != "away" or not theirs:
-        raise errors.Conflict(f"there is another job {job} here", hint="submit it under another name")
-    name_of_loan = lending.of_epoch(job, known.epoch)
-    return await lending.lend(room, name_of_loan, record, job, event, record.service.owner)
+        if not wanted.of:
+            duty.require_staying(room)
+        noted: dict[str, Any] = {READS: lending.reads(submitter, event)}
+        if caller is not None:
+            noted |= {SUBMITTER: submitter, EVENT: _mark(event)}
+        elif wanted.of:
+            noted[OF] = names.job(wanted.of)
+        known = await _note(room, record, member, job, permit, noted)
+    if not same_secret(permit, known.permit):
+        raise _another(job)
+    return await lending.lend_while(room, known, record, event, submitter)
 
 
-async def _note(room: Room, record: Record, member: Member, job: str, permit: str) -> Delegation:
+async def is_lent(room: Room, service: Service, job: str, path: Sequence[str]) -> bool:
+    """At the coordinator: whether a job that came to us was submitted to a replica on its way, which has keys for it
+    from us."""
+    return any(
+        one.adopted and one.of_service == service.name and one.cluster_id in path
+        for one in await room.delegations.named(job)
+    )
+
+
+def _name(service: Service, member: Member, job: str) -> str:
+    return adopted_name(service.name, member.cluster_id, member.service_name, job)
+
+
+def _another(job: str) -> errors.Conflict:
+    return errors.Conflict(f"there is another job {job} at that member", hint="submit it under another name")
+
+
+async def _behind(
+    room: Room, record: Record, member: Member, event: bytes, of: str, caller: Caller | None
+) -> tuple[str, bytes]:
+    """By whose right the input is read, and which. For a job that this member has from us that is known here; for one
+    whose caller was there it is theirs, and no other than they named; else the owner's, for what the service names."""
+    service = record.service
+    main = await _main(room, service, member, of) if of else None
+    found = await room.jobs.get(main.job) if main is not None and not main.adopted else None
+    if found is not None and found.service == service.name and room.receipts.get(found.name) is None:
+        return found.owner, found.event
+    if not _is_mesh(service):
+        raise replicas.KeyRefused("replicas of this federation do not ask for keys of their own")
+    if caller is not None:
+        access.require_invocable(
+            caller, service.name, owner=service.owner, visibility=service.visibility, allowed=service.allowed_users
+        )
+        return caller.uid, event
+    if main is not None and main.decision.get(SUBMITTER) and main.decision.get(EVENT) == _mark(event):
+        return str(main.decision[SUBMITTER]), event
+    if not _is_own_input(service, event):
+        raise NotAdopted(
+            "a replica may read the inputs that its service names, and no other objects",
+            hint="submit this job to the coordinator",
+        )
+    return service.owner, event
+
+
+async def _main(room: Room, service: Service, member: Member, of: str) -> Delegation | None:
+    """What this member has under that name: from us, or with keys from us."""
+    for one in (await room.delegations.get(of), *await room.delegations.named(of)):
+        if one is None or one.phase not in ("offering", "away") or not _is_at(one, member):
+            continue
+        if not one.adopted or one.of_service == service.name:
+            return one
+    return None
+
+
+def _mark(event: bytes) -> str:
+    return hashlib.sha256(event).hexdigest()
+
+
+async def _note(
+    room: Room, record: Record, member: Member, job: str, permit: str, noted: Mapping[str, Any]
+) -> Delegation:
     mine = [one for one in await room.delegations.active() if one.adopted]
-    if sum((one.cluster_id, one.service) == _at(member) for one in mine) >= _MOST_OPEN:
+    if sum(_is_at(one, member) for one in mine) >= _MOST_OPEN:
         raise errors.Temporary(f"{member.key} has {_MOST_OPEN} open jobs of its own", retry_after=10)
     now = room.clock.now()
     fresh = Delegation(
-        job=job,
+        job=_name(record.service, member, job),
         epoch=_FIRST,
         phase="away",
         cluster_id=member.cluster_id,
@@ -96,41 +220,36 @@ async def _note(room: Room, record: Record, member: Member, job: str, permit: st
         endpoint=replicas.peer_of(room, record.service, member.cluster_id).address.endpoint,
         permit=permit,
         publisher=NOBODY,
-        decision={ADOPTED: True, SERVICE: record.service.name},
+        decision={SERVICE: record.service.name, **noted},
         heard=now,
         given=now,
+        named=job,
     )
-    if await room.jobs.get(job) is not None or not await room.delegations.adopt(fresh):
-        raise errors.Conflict(f"there is another job {job} here", hint="submit it under another name")
+    if not await room.delegations.adopt(fresh):
+        raise _another(job)
     return fresh
 
 
 def _member(room: Room, name: str, member_key: str, key: str) -> tuple[Record, Member]:
     record = room.records.get(name)
-    federation = record.service.federation if record is not None and record.phase == "ready" else None
-    if record is not None and federation is not None and federation.topology == "mesh" and not record.service.is_worker:
-        for member in replicas.oscar_members(federation):
+    if record is not None and record.phase == "ready" and not record.service.is_worker:
+        for member in replicas.oscar_members(record.service.federation):
             if member.key == member_key and same_secret(key, room.member_keys.key(record.service, member.key)):
                 return record, member
     raise replicas.KeyRefused("this key opens no federation here", hint="update the federation at its coordinator")
 
 
-def _require_own_input(service: Service, event: bytes) -> None:
+def _is_own_input(service: Service, event: bytes) -> bool:
     given = events.interpret(event)
     if not isinstance(given, events.ObjectInput):
-        return
+        return True
     places = [split_path(io.path) for io in service.input]
-    inside = [bucket for bucket, folder in places if bucket == given.bucket and _below(given.key, folder)]
-    if not inside:
-        raise NotAdopted(
-            "a replica may read the inputs that its service names, and no other objects",
-            hint="submit this job to the coordinator",
-        )
+    return any(bucket == given.bucket and _below(given.key, folder) for bucket, folder in places)
 
 
 def _below(key: str, folder: str) -> bool:
     return not folder or key.startswith(f"{folder.rstrip('/')}/")
 
 
-def _at(member: Member) -> tuple[str, str]:
-    return member.cluster_id, member.service_name
+def _is_at(one: Delegation, member: Member) -> bool:
+    return (one.cluster_id, one.service) == (member.cluster_id, member.service_name)

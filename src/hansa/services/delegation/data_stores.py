@@ -51,8 +51,12 @@ async def of_worker(room: Room, service: Service, job: str, body: bytes, authori
     if home in ("", room.cluster_id) or not has_files(service, body):
         return Found()
     by_caller = _own_token(service, authorization)
-    if not by_caller and adopting.key_of(room, service):
-        store = await _asked(room, service, home, home, lambda peer: adopting.ask(room, service, peer, job, body))
+    reads = isinstance(events.interpret(body), events.ObjectInput)  # by the caller's right; all else is by the owner's
+    caller = by_caller[0].authorization if by_caller and reads else ""
+    if adopting.key_of(room, service) and (not caller or await _adopts_for_callers(room, service, home)):
+        store = await _asked(
+            room, service, home, home, lambda peer: adopting.ask(room, service, peer, job, body, caller)
+        )
         return Found(store, room.borrowed[job])
     known = [*by_caller, *await room.keyring.credentials(service, home)]
     if not known:
@@ -79,6 +83,14 @@ async def receipt_of_worker(room: Room, service: Service, job: str, body: bytes,
         named = service.clusters.get(origin)
         endpoint = room.peers.find(origin, named.endpoint if named else "").address.endpoint
     return Receipt(job, service.name, origin, endpoint, (), found.permit, found.store, room.clock.now())
+
+
+async def _adopts_for_callers(room: Room, service: Service, home: str) -> bool:
+    """Otherwise their store keys are asked for, which older coordinators give."""
+    try:
+        return adopting.ONWARD_KEYS in await replicas.peer_of(room, service, home).capabilities()
+    except HansaError:
+        return False  # who asks for the keys is told why it cannot be reached
 
 
 def _own_token(service: Service, authorization: str) -> list[Credentials]:

@@ -1,7 +1,8 @@
 """What became of the jobs we gave away? Asked of the members until each has ended, here too.
 
-A member that is silent for too long loses the job: the epoch rises, which fences its run, and the job waits here again.
-So does one that keeps it for longer than `allowance` allows, whatever it says meanwhile, and does not get it again.
+A member that tells nothing for too long, or nothing but no, loses the job: the epoch rises, which fences its run, and
+the job waits here again. So does one that keeps it for longer than `allowance` allows, whatever it says meanwhile, and
+does not get it again.
 A run that has begun to publish its outputs is never replaced, for then two runs could be seen: its job fails at last.
 """
 
@@ -109,13 +110,11 @@ class Follower:
             return
         try:
             if delegation.fenced:
-                found = await peer.away_job(delegation.job, delegation.permit)
+                found = await peer.away_job(delegation.known_as, delegation.permit)
             else:
                 found = await self._listed(peer, delegation)
-        except (PeerUnreachable, PeerRefused) as error:
-            if not _may_pass(error):
-                raise
-            await self._silent(delegation, error.message)  # one that is broken tells as little as one that is gone
+        except HansaError as error:
+            await self._silent(delegation, error.message)  # who says no tells as little as one that is gone
             return
         now = room.clock.now()
         if found is None:
@@ -217,7 +216,7 @@ class Follower:
         await room.jobs.end(delegation.job, outcome, told.finished)
         self._over.setdefault(delegation.job, job.finished if job and job.ended and job.finished else now)
         # our record is closed only when the member has heard: whatever comes in between, it is asked and told again
-        await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
+        await lending.end(room, lending.of(delegation))
         if delegation.job in self._has_log and await self._tell(delegation, peer):
             await room.delegations.finished(delegation.job, delegation.epoch, now)
 
@@ -231,13 +230,13 @@ class Follower:
     async def _finished(self, delegation: Delegation) -> None:
         room = self.room
         await room.delegations.finished(delegation.job, delegation.epoch, room.clock.now())
-        await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
+        await lending.end(room, lending.of(delegation))
 
     async def _fetch_log(self, delegation: Delegation, peer: Peer) -> bool:
         """False if trying again may help."""
         try:
             if delegation.fenced:
-                text = await peer.away_log(delegation.job, delegation.permit, timestamps=True)
+                text = await peer.away_log(delegation.known_as, delegation.permit, timestamps=True)
             else:
                 text = await self._listed_log(peer, delegation)
             job = await self.room.jobs.get(delegation.job)
@@ -253,7 +252,7 @@ class Follower:
         if not delegation.fenced:
             return True
         try:
-            await peer.cancel(delegation.job, delegation.permit)
+            await peer.cancel(delegation.known_as, delegation.permit)
         except HansaError as error:
             _log.info("the member keeps its receipt", job=delegation.job, error=error.message)
             return not _may_pass(error)
@@ -264,21 +263,27 @@ class Follower:
         job = await self.room.jobs.get(delegation.job)
         return job.finished if job is not None and job.ended else None
 
-    async def _known(self, delegation: Delegation) -> list[Credentials]:
+    async def _known(self, delegation: Delegation, peer: Peer) -> list[Credentials]:
+        """Of people: for a member that was just seen to be one that has to be shown them."""
         job = await self.room.jobs.get(delegation.job)
         record = self.room.records.get(job.service) if job is not None else None
         if record is None:
             return []
-        return await self.room.keyring.credentials(record.service, delegation.cluster_id)
+        return await replicas.of_people(self.room, record.service, peer)
 
     async def _listed(self, peer: Peer, delegation: Delegation) -> AwayJob | None:
-        """A member that knows no permits shows its jobs to whoever may see the service."""
-        known = await self._known(delegation)
-        return await replicas.as_somebody(known, lambda c: peer.listed_job(delegation.service, delegation.job, c))
+        """A member that knows no permits shows its jobs to whoever may see the service. One that is a Hansa by now is
+        asked as one."""
+        if await replicas.way(self.room, peer) == "key":
+            return await peer.away_job(delegation.known_as, delegation.permit)
+        known = await self._known(delegation, peer)
+        return await replicas.as_somebody(known, lambda c: peer.listed_job(delegation.service, delegation.known_as, c))
 
     async def _listed_log(self, peer: Peer, delegation: Delegation) -> str:
-        known = await self._known(delegation)
-        text = await replicas.as_somebody(known, lambda c: peer.listed_log(delegation.service, delegation.job, c))
+        if await replicas.way(self.room, peer) == "key":
+            return await peer.away_log(delegation.known_as, delegation.permit, timestamps=True)
+        known = await self._known(delegation, peer)
+        text = await replicas.as_somebody(known, lambda c: peer.listed_log(delegation.service, delegation.known_as, c))
         stamp = clock.rfc3339_nanos(self.room.clock.now())
         return "".join(f"{stamp} {line}\n" for line in text.splitlines())
 
@@ -308,18 +313,19 @@ class Follower:
         said = {**delegation.decision, "taken_back": why, **more}
         receipt = room.receipts.get(delegation.job)
         passed_back = room.clock.now() if receipt is not None and receipt.lends else None
-        if not await room.delegations.take_back(delegation.job, delegation.epoch, said, passed_back=passed_back):
-            return False
-        await lending.end(room, lending.of_epoch(delegation.job, delegation.epoch))
-        _log.warning("taken back", job=delegation.job, why=why)
-        if passed_back is not None:
-            room.backlog.leave(delegation.job)
-            await room.receipts.remove(delegation.job)
-            return True
-        job = await room.jobs.get(delegation.job)
-        if job is not None and job.status is Status.PENDING:
-            await room.jobs.explain(job.name, why)
-            room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+        with room.dispatcher.surely():
+            if not await room.delegations.take_back(delegation.job, delegation.epoch, said, passed_back=passed_back):
+                return False
+            await lending.end(room, lending.of(delegation))
+            _log.warning("taken back", job=delegation.job, why=why)
+            if passed_back is not None:
+                room.backlog.leave(delegation.job)
+                await room.receipts.remove(delegation.job)
+                return True
+            job = await room.jobs.get(delegation.job)
+            if job is not None and job.status is Status.PENDING:
+                room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+                await room.jobs.explain(job.name, why)
         return True
 
 
@@ -339,7 +345,7 @@ async def live_log(room: Room, job: str, *, timestamps: bool) -> str | None:
         return None
     try:
         peer = room.peers.find(found.cluster_id, found.endpoint)
-        return await peer.away_log(job, found.permit, timestamps=timestamps)
+        return await peer.away_log(found.known_as, found.permit, timestamps=timestamps)
     except HansaError as error:
         return f"the log is at {found.cluster_id}, which cannot be asked now: {error.message}\n"
 
@@ -351,9 +357,9 @@ async def call_off(room: Room, jobs: list[str]) -> None:
         if found is None or found.phase not in ("offering", "away"):
             continue
         await room.delegations.finished(job, found.epoch, room.clock.now())
-        await lending.end(room, lending.of_epoch(job, found.epoch))
+        await lending.end(room, lending.of(found))
         try:
-            await room.peers.find(found.cluster_id, found.endpoint).cancel(job, found.permit)
+            await room.peers.find(found.cluster_id, found.endpoint).cancel(found.known_as, found.permit)
         except HansaError as error:
             _log.info("not called off", job=job, member=found.cluster_id, error=error.message)
 
@@ -364,4 +370,4 @@ async def end_adopted(room: Room, service: str) -> None:
     for one in await room.delegations.active():
         if one.adopted and one.of_service == service:
             await room.delegations.finished(one.job, one.epoch, room.clock.now())
-            await lending.end(room, lending.of_epoch(one.job, one.epoch))
+            await lending.end(room, lending.of(one))

@@ -2,27 +2,29 @@
 
 The claim is durable before the first byte is sent, so after a crash we know whom to ask. A refusal leads to the next
 member; an answer that got lost is looked into before anybody else is tried; if nobody takes the job it waits here.
+One that has another job of that name is offered it under a new one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import structlog
 
 from hansa.kernel.errors import HansaError
 from hansa.resources import Needs
 from hansa.services import replicas
-from hansa.services.delegation import lending, policies
-from hansa.services.delegation.ledger import NOBODY, OVERDUE, SERVICE, Delegation, Phase, new_permit
+from hansa.services.delegation import adopting, lending, policies
+from hansa.services.delegation.ledger import NOBODY, ONWARD, OVERDUE, SERVICE, Delegation, Phase, new_permit
 from hansa.services.delegation.places import Crowded, Places
 from hansa.services.delegation.policies import Candidate, Ranking
 from hansa.services.delegation.probing import WaitFor
-from hansa.services.job import Job, Outcome, Status
+from hansa.services.job import Job, Outcome, Status, new_name
 from hansa.services.peers import (
     Handover,
+    NameTaken,
     Peer,
     PeerHistory,
     PeerRefused,
@@ -37,7 +39,6 @@ from hansa.services.service import Member, Service
 _log = structlog.get_logger("hansa.delegation")
 _TICK = 1.0
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0)
-PERMITS = "delegation-permits"
 _UNKNOWN = "unknown"
 _KEPT_TOO_LONG = "it had this job before, and for too long"
 
@@ -131,11 +132,11 @@ class Delegator:
                 self.room.dispatcher.wake()  # it may start here now, if nobody took it
 
     async def _offer_in_turn(self, waiting: Waiting) -> None:
-        """Whoever waits for a busy member takes no place from jobs that go elsewhere."""
+        """Whoever waits for a busy member takes nothing from jobs that go elsewhere."""
         busy = ""
         while True:
             try:
-                async with self._places.kept(busy):
+                async with self._places.taken(busy):
                     await self.offer(waiting, busy)
                 return
             except Crowded as error:
@@ -145,15 +146,18 @@ class Delegator:
         """True if a member has the job now. Raises `Crowded` if it is the turn of one that has offers enough, other
         than the one at which a place is `kept`."""
         room = self.room
-        record = room.records.get(waiting.service)
-        job = await room.jobs.get(waiting.name)
-        if record is None or job is None or job.status is not Status.PENDING or job.phase != "here":
-            return False
-        before = await room.delegations.get(job.name)
-        ranking = await self.decide(record, job, before.overdue if before else ())
+        async with self._places.ranking:
+            record = room.records.get(waiting.service)
+            job = await room.jobs.get(waiting.name)
+            if record is None or job is None or job.status is not Status.PENDING or job.phase != "here":
+                return False
+            receipt = room.receipts.get(job.name)
+            if receipt is not None and await adopting.is_lent(room, record.service, job.name, receipt.path):
+                return False  # whoever it was submitted to hands it on, with keys that we lend
+            before = await room.delegations.get(job.name)
+            ranking = await self.decide(record, job, before.overdue if before else ())
         if not ranking.order:
-            reasons = "; ".join(f"{key}: {why}" for key, why in ranking.refused.items())
-            await room.jobs.explain(job.name, f"waits for room here; no member can take it ({reasons})")
+            await self._explain(job, "no member can take it", ranking.refused)
             return False
         with room.dispatcher.held_back(job.name) as ours:
             if not ours:
@@ -207,6 +211,8 @@ class Delegator:
         """Why the way a job has come excludes this member, or ""."""
         receipt = self.room.receipts.get(job.name)
         path = receipt.path if receipt is not None else ()
+        if receipt is not None and receipt.personal:
+            return "the job has the store keys of whoever submitted it, which stay here: submit it at the coordinator"
         if member.cluster_id in (self.room.cluster_id, *path):
             return "the job came through it"
         return f"the job passed {len(path)} clusters already" if len(path) >= self.hop_limit else ""
@@ -216,7 +222,7 @@ class Delegator:
     ) -> Callable[[float], Awaitable[tuple[PeerStatus, PeerHistory | None]]]:
         async def ask(timeout: float) -> tuple[PeerStatus, PeerHistory | None]:
             peer = replicas.peer_of(self.room, service, member.cluster_id)
-            known = await replicas.for_jobs(self.room, service, member, peer)
+            known = await replicas.for_jobs(self.room, service, member, peer, await replicas.way(self.room, peer))
             status = await replicas.as_somebody(known, lambda c: peer.status(c, timeout))
             history = None
             if with_history:
@@ -242,35 +248,38 @@ class Delegator:
             "scores": {key: dict(parts) for key, parts in ranking.scores.items()},
             "refused": dict(ranking.refused),
             "chosen": "",
+            **({OVERDUE: list(before.overdue)} if before is not None and before.overdue else {}),
         }
-        if before is not None and before.overdue:
-            said[OVERDUE] = list(before.overdue)
+        said[ONWARD] = await adopting.lends_onward(room, record.service, job)
         claimed, refused, crowded = False, list[int](), ""
-        for member in ranking.order:
+        turns = deque((member, "") for member in ranking.order)
+        while turns:
+            member, named = turns.popleft()
             if member.type.lower() == "endpoint":
-                if crowded := places.crowded(urlsplit(member.url).netloc, kept):
+                theirs = f"endpoints of {record.service.owner}"  # who may name as many as they like
+                if crowded := places.crowded(theirs, kept):
                     break
-                async with places.taken(urlsplit(member.url).netloc, kept):
+                async with places.taken(theirs, kept):
                     if await self._to_endpoint(job, member, said):
                         return True
                 continue
-            try:
-                peer = replicas.peer_of(room, record.service, member.cluster_id)
-            except UntrustedCluster as error:
-                said["refused"][member.key] = error.message
+            if (peer := self._trusted(record.service, member, said)) is None:
                 continue
             if crowded := places.crowded(peer.address.endpoint, kept):
                 break
-            epoch += 1
-            said["chosen"] = member.key
             async with places.taken(peer.address.endpoint, kept):
-                said["fenced"] = PERMITS in await _abilities(peer)
-                fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now())
+                way, why = await self._way(record.service, member, peer)
+                if way is None:
+                    said["refused"][member.key] = why
+                    continue
+                epoch += 1
+                said |= {"chosen": member.key, "fenced": way == "key"}
+                fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now(), named)
                 if not await room.delegations.claim(fresh):
                     return claimed
                 claimed = True
                 await self._end_keys(job, refused)
-                verdict = await self._hand_over(record, job, member, peer, fresh)
+                verdict, taken = await self._hand_over(record, job, member, peer, fresh, way)
             if verdict == _UNKNOWN:
                 return True  # the follower finds out
             if verdict == "":
@@ -282,29 +291,57 @@ class Delegator:
                 return True
             said["refused"][member.key] = verdict
             refused.append(epoch)
+            if taken and not named:
+                turns.appendleft((member, new_name(member.service_name)))  # which nobody can have heard before
         said["chosen"] = ""
         if claimed and not await room.delegations.take_back(job.name, epoch, said):
             return True  # one whose answer got lost has it after all, and is publishing
         await self._end_keys(job, refused)
+        await self._wait_here(job, said, crowded)
+        return False
+
+    async def _wait_here(self, job: Job, said: dict[str, Any], crowded: str) -> None:
         if crowded:
             raise Crowded(crowded)
-        reasons = "; ".join(f"{key}: {why}" for key, why in said["refused"].items())
-        await room.jobs.explain(job.name, f"waits for room here; no member took it ({reasons})")
-        return False
+        await self._explain(job, "no member took it", said["refused"])
+
+    async def _explain(self, job: Job, what: str, refused: Mapping[str, str]) -> None:
+        reasons = "; ".join(f"{key}: {why}" for key, why in refused.items())
+        await self.room.jobs.explain(job.name, f"waits for room here; {what} ({reasons})")
+
+    def _trusted(self, service: Service, member: Member, said: dict[str, Any]) -> Peer | None:
+        try:
+            return replicas.peer_of(self.room, service, member.cluster_id)
+        except UntrustedCluster as error:
+            said["refused"][member.key] = error.message
+            return None
 
     async def _end_keys(self, job: Job, epochs: list[int]) -> None:
         """Of those who refused: only once they are fenced, for one of them may have the job nevertheless."""
         while epochs:
             await lending.end(self.room, lending.of_epoch(job.name, epochs.pop()))
 
-    async def _hand_over(self, record: Record, job: Job, member: Member, peer: Peer, fresh: Delegation) -> str:
-        """ "" when the member has it for certain, else why not (and then certainly fenced by the next epoch)."""
+    async def _way(self, service: Service, member: Member, peer: Peer) -> tuple[replicas.Way | None, str]:
+        """How the member is given the job, and asked about it until the job ends; or why it gets none."""
+        try:
+            return await replicas.way(self.room, peer), ""
+        except PeerUnreachable as error:
+            self.room.prober.failed(_probe_key(service, member), error.message)
+            return None, error.message
+        except HansaError as error:
+            return None, error.message
+
+    async def _hand_over(
+        self, record: Record, job: Job, member: Member, peer: Peer, fresh: Delegation, way: replicas.Way
+    ) -> tuple[str, bool]:
+        """ "" when the member has it for certain, else why not (and then certainly fenced by the next epoch); and
+        whether that is the job's name alone."""
         room, service = self.room, record.service
         receipt = room.receipts.get(job.name)
         path = (*receipt.path, room.cluster_id) if receipt else (room.cluster_id,)
         handover = Handover(
             service=member.service_name,
-            job=job.name,
+            job=fresh.known_as,
             body=job.event,
             from_service=service.name,
             origin=room.cluster_id,
@@ -313,19 +350,19 @@ class Delegator:
             headers=member.headers or {},
         )
         try:
-            known = await replicas.for_jobs(room, service, member, peer)
+            known = await replicas.for_jobs(room, service, member, peer, way)
             bearers = [one for one in known if replicas.is_bearer(one)]
             await replicas.as_somebody(bearers, lambda c: peer.hand_over(handover, c))
-            return ""
+            return "", False
         except PeerRefused as error:
-            return f"it refused ({error.status}): {error.message}"
-        except (replicas.NotItself, replicas.OscarForbidden) as error:
-            return error.message
+            return f"it refused ({error.status}): {error.message}", isinstance(error, NameTaken)
         except PeerUnreachable as error:
             room.prober.failed(_probe_key(service, member), error.message)
             if not error.sent:
-                return error.message  # not a byte of it left
-            return await self._find_out(peer, fresh, error.message)
+                return error.message, False  # not a byte of it left
+            return await self._find_out(peer, fresh, error.message), False
+        except HansaError as error:
+            return error.message, False  # there is nothing that it could be shown
 
     async def _find_out(self, peer: Peer, fresh: Delegation, why: str) -> str:
         """The answer was lost: does the member have the job? Asked until it says or our patience is over."""
@@ -335,7 +372,7 @@ class Delegator:
         tries = 0
         while asyncio.get_running_loop().time() < deadline:
             try:
-                if await peer.away_job(fresh.job, fresh.permit) is not None:
+                if await peer.away_job(fresh.known_as, fresh.permit) is not None:
                     return ""
                 return f"{why}; it says it never got the job"
             except PeerUnreachable:
@@ -354,15 +391,10 @@ class Delegator:
             said["refused"][member.key] = error.message
             return False
         ended = Outcome(True, None, f"handed to {member.url}")
+        # in this order: one that could not be written down goes on waiting
+        was_open = await room.jobs.end(job.name, ended, room.clock.now())
         room.dispatcher.gone(job.name)
-        return await room.jobs.end(job.name, ended, room.clock.now())
-
-
-async def _abilities(peer: Peer) -> frozenset[str]:
-    try:
-        return await peer.capabilities()
-    except HansaError:
-        return frozenset({PERMITS})  # out of reach: the questions that follow will tell
+        return was_open
 
 
 def _probe_key(service: Service, member: Member) -> str:
@@ -372,7 +404,7 @@ def _probe_key(service: Service, member: Member) -> str:
 
 
 def _delegation(
-    job: str, epoch: int, phase: Phase, member: Member, peer: Peer, said: dict[str, Any], now: float
+    job: str, epoch: int, phase: Phase, member: Member, peer: Peer, said: dict[str, Any], now: float, named: str
 ) -> Delegation:
     return Delegation(
         job=job,
@@ -386,4 +418,5 @@ def _delegation(
         decision={**said, "refused": dict(said["refused"])},
         heard=now,
         given=now,
+        named=named,
     )

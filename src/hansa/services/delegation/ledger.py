@@ -4,6 +4,8 @@ A delegation has an epoch. Whenever a job is taken back from somebody the epoch 
 a run of an older epoch can never publish its outputs again.
 """
 
+import hashlib
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,12 +24,17 @@ GIVEN_BACK = "given back to its origin: this cluster drains"
 PASSED_BACK = "given back to its origin: keys to its data are where it was handed on to"
 NOT_HERE = (GIVEN_BACK, PASSED_BACK)  # its origin is told that the job is not here, and takes it back
 LOST = (SUPERSEDED, CALLED_OFF, *NOT_HERE)
-ADOPTED, SERVICE, OVERDUE = "adopted", "service", "overdue"  # in a delegation's decision
+# In a delegation's decision.
+SERVICE, OVERDUE = "service", "overdue"
+ONWARD, OF, SUBMITTER, EVENT = "onward", "of", "submitter", "event"
+_ADOPTED_NAMES = "adopted/"
+READS = "reads"  # of what is adopted: by whose right, and which object, as [uid, provider, bucket, key]
+WAS = "was"  # under which name an older version kept what is adopted
 
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """A job of ours at a member, or on its way there."""
+    """A job of ours at a member, or on its way there; or one of a member's, for which it was lent keys."""
 
     job: str
     epoch: int
@@ -41,6 +48,7 @@ class Delegation:
     heard: float
     given: float = 0.0  # when it was offered to this member, by our own clock
     running: float | None = None  # when this member was first heard to run it, by our own clock
+    named: str = ""  # its name at the member, if that is another one
 
     @property
     def fenced(self) -> bool:
@@ -49,13 +57,29 @@ class Delegation:
 
     @property
     def adopted(self) -> bool:
-        """Whether it was submitted to the member: it is none of ours, and is never taken from there."""
-        return bool(self.decision.get(ADOPTED, False))
+        """Whether it was submitted to the member: it is none of ours, and is never taken from there. `job` is no name
+        that a job can have then (`adopted_name`)."""
+        return is_adopted_name(self.job)
 
     @property
     def of_service(self) -> str:
         """Our own, whose federation the member belongs to; "" if an older version gave the job away."""
         return str(self.decision.get(SERVICE, ""))
+
+    @property
+    def onward(self) -> bool:
+        """Whether the member was lent keys of its own by whoever has the data, which are no others than its."""
+        return bool(self.decision.get(ONWARD, False))
+
+    @property
+    def known_as(self) -> str:
+        """By which name its member is asked about it: keys for one that hands a job on have names of their own."""
+        return str(self.decision.get(OF, "")) or self.named or self.job
+
+    @property
+    def kept_as(self) -> str:
+        """For which name its permit is sealed and its keys are lent."""
+        return str(self.decision.get(WAS, "")) or self.job
 
     @property
     def overdue(self) -> tuple[str, ...]:
@@ -83,8 +107,13 @@ class Receipt:
 
     @property
     def lends(self) -> bool:
-        """Whether whoever we hand the job on to gets keys that its origin lent us, and only its origin can end."""
+        """Whether it came with keys that only its origin can end."""
         return not self.ours and bool(self.permit and self.store.get("access_key"))
+
+    @property
+    def personal(self) -> bool:
+        """Whether its keys are those of whoever submitted it here: they open all that person's data, for good."""
+        return self.ours and not self.permit and bool(self.store.get("access_key"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +135,7 @@ class Delegations(Protocol):
         ...
 
     async def adopt(self, fresh: Delegation) -> bool:
-        """A job that a member was given by others. False if one of that name is known."""
+        """A job that a member was given by others. False if it is known."""
         ...
 
     async def accepted(self, job: str, epoch: int, now: float) -> bool:
@@ -125,7 +154,8 @@ class Delegations(Protocol):
         ...
 
     async def finished(self, job: str, epoch: int, now: float) -> bool:
-        """offering or away → done; its permit is void. A job that has not ended by then was called off."""
+        """offering or away → done; its permit is void. A job that has not ended by then was called off. Nothing stays
+        of one that was adopted."""
         ...
 
     async def may_publish(self, job: str, epoch: int) -> bool:
@@ -133,6 +163,10 @@ class Delegations(Protocol):
         ...
 
     async def get(self, job: str) -> Delegation | None: ...
+    async def named(self, name: str) -> Sequence[Delegation]:
+        """All that are offering or away and have this name at their members, which is not the one they have here."""
+        ...
+
     async def active(self) -> Sequence[Delegation]:
         """All that are offering or away."""
         ...
@@ -159,3 +193,14 @@ class Receipts(Protocol):
 
 def new_permit() -> str:
     return secrets.token_hex(32)
+
+
+def adopted_name(service: str, cluster_id: str, at_member: str, job: str) -> str:
+    """Which jobs of its own a member tells us of is its own affair: whatever it calls them, here they have names that
+    no other job can have, so that they never answer for one, end one, or stand in its way."""
+    whose = json.dumps((service, cluster_id, at_member, job))
+    return f"{_ADOPTED_NAMES}{hashlib.sha256(whose.encode()).hexdigest()[:48]}"
+
+
+def is_adopted_name(job: str) -> bool:
+    return job.startswith(_ADOPTED_NAMES)

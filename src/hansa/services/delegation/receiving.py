@@ -13,7 +13,7 @@ from hansa.identity import Caller, same_secret
 from hansa.kernel import errors, names
 from hansa.resources import Needs
 from hansa.services import duty, history, replicas, validation
-from hansa.services.delegation import data_stores, lending
+from hansa.services.delegation import adopting, data_stores, lending
 from hansa.services.delegation.ledger import AT_HOME, CALLED_OFF, LOST, NOT_HERE, Delegation, Parcel, Receipt
 from hansa.services.job import Job
 from hansa.services.peers import AwayJob, Peer, PeerRefused, PeerUnreachable
@@ -72,7 +72,7 @@ async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Re
         _require_same(room, service, parcel, before)
     duty.require_open(room, before)
     never = _never(room, service)
-    if never and not any(member.cluster_id not in parcel.path for member in replicas.own_targets(service)):
+    if never and not await _may_go_on(room, service, parcel):
         raise NeverFits(f"{room.cluster_id} can never run it: {never}")
     named = service.clusters.get(parcel.origin)
     peer = room.peers.find(parcel.origin, named.endpoint if named else "")  # refuses strangers
@@ -91,6 +91,13 @@ async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Re
         store,
         room.clock.now(),
     )
+
+
+async def _may_go_on(room: Room, service: Service, parcel: Parcel) -> bool:
+    """One that was submitted to a replica of ours is handed on by that, and not by us: we lend the keys for it."""
+    if await adopting.is_lent(room, service, parcel.job, parcel.path):
+        return False
+    return any(member.cluster_id not in parcel.path for member in replicas.own_targets(service))
 
 
 def _never(room: Room, service: Service) -> str:
@@ -184,11 +191,12 @@ async def take_up_again(room: Room, job: Job, body: bytes | None = None, *, anew
     """A run that only lost its right starts anew when its origin gives us the job, with its body, once more. So does
     one whose script told no end: it failed by what was taken from it, such as its keys, before it was given `anew`."""
     over = (*LOST, job.reason) if anew and job.exit_code is None else LOST
-    if not await room.jobs.again(job.name, over, body):
-        return False
-    room.backlog.add(job.name, job.owner, len(job.event if body is None else body))
-    await room.job_host.discard(job.name)
-    room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
+    with room.dispatcher.surely():
+        if not await room.jobs.again(job.name, over, body):
+            return False
+        room.backlog.add(job.name, job.owner, len(job.event if body is None else body))
+        await room.job_host.discard(job.name)
+        room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
     return True
 
 
@@ -204,23 +212,27 @@ def _receipt(room: Room, job: str, permit: str) -> Receipt:
 
 
 async def _delegation(room: Room, job: str, permit: str) -> tuple[Delegation, Job | None]:
-    """With the job, unless it is none of ours; one that has ended is over for its runner, too."""
+    """By its name there; with the job, unless it is none of ours. One that has ended is over for its runner, too."""
     names.job(job)
-    found = await room.delegations.get(job)
-    known = await room.jobs.get(job)
-    over = known is not None and known.ended
-    if found is None or over or not found.permit or not same_secret(permit, found.permit):
-        raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
-    return found, known
+    for found in (await room.delegations.get(job), *await room.delegations.named(job)):
+        if found is None or found.known_as != job or not found.permit or not same_secret(permit, found.permit):
+            continue
+        known = await room.jobs.get(found.job)
+        if known is None or not known.ended:
+            return found, known
+    raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
 
 
 async def state(room: Room, job: str, permit: str) -> AwayJob:
     """At the target: how the job is."""
     if job in room.borrowed and same_secret(permit, room.borrowed[job]):
         return AwayJob(status="Running")
-    _receipt(room, job, permit)
+    try:
+        _receipt(room, job, permit)
+    except NoSuchDelegation:
+        return await _state_of_next(room, job, permit)
     found = await room.jobs.get(job)
-    if found is None or found.reason in NOT_HERE:
+    if found is None or found.reason in NOT_HERE or (found.reason in LOST and found.attempt >= room.limits.attempts):
         raise NoSuchDelegation(f"job {job} is not here")
     # it ended just when it was given to us once more; not one that is being given back in this moment
     if found.reason in LOST and await take_up_again(room, found):
@@ -233,6 +245,14 @@ async def state(room: Room, job: str, permit: str) -> AwayJob:
         reason=found.reason,
         cpu_seconds=found.cpu_seconds,
     )
+
+
+async def _state_of_next(room: Room, job: str, permit: str) -> AwayJob:
+    """Whoever has the data asks whether the cluster that we gave the job, and for which it lent keys, still has it."""
+    given, found = await room.delegations.get(job), await room.jobs.get(job)
+    if given is None or found is None or found.ended or not adopting.is_of_next(given, permit):
+        raise NoSuchDelegation(f"there is no delegated job {job} for this permit")
+    return AwayJob(status=found.status.value)
 
 
 async def log(room: Room, job: str, permit: str, *, timestamps: bool) -> str:
@@ -251,9 +271,9 @@ async def publish(room: Room, job: str, permit: str) -> bool:
     """At the origin: may this run show its outputs? For a job that we ourselves got from elsewhere we ask there, once:
     who asks us asks again."""
     found, _ = await _delegation(room, job, permit)
-    if not await room.delegations.may_publish(job, found.epoch):
+    if not await room.delegations.may_publish(found.job, found.epoch):
         return False
-    receipt = room.receipts.get(job)
+    receipt = room.receipts.get(found.job)
     return await _ask_origin(room, receipt, patience=0.0) if receipt is not None and receipt.permit else True
 
 
@@ -261,16 +281,28 @@ async def storage(room: Room, job: str, permit: str) -> dict[str, str]:
     """At the origin: the store of this job's data, with keys for what this job may touch."""
     spilled = room.spilled.get(job)
     if spilled is not None and same_secret(permit, spilled.permit):
-        name, service, event, submitter = lending.of_run(job), spilled.service, spilled.event, spilled.owner
-    else:
-        given, found = await _delegation(room, job, permit)
-        receipt = room.receipts.get(job)
-        if receipt is not None and receipt.store:
-            return dict(receipt.store)
-        if found is None:
-            raise NoSuchDelegation(f"job {job} is gone")
-        name, service, event, submitter = lending.of_epoch(job, given.epoch), found.service, found.event, found.owner
+        record = _record(room, job, spilled.service)
+        store = await lending.lend(room, spilled.loan, record, job, spilled.event, spilled.owner)
+        if room.spilled.get(job) is not spilled:  # these came late, after its keys had been ended
+            await lending.end(room, spilled.loan)
+            raise NoSuchDelegation(f"run {job} is over")
+        return store
+    given, found = await _delegation(room, job, permit)
+    receipt = room.receipts.get(given.job)
+    if receipt is not None and receipt.personal:
+        raise errors.Forbidden("the keys of whoever submitted this job stay here")
+    if found is not None and given.onward:
+        return await adopting.for_next(room, _record(room, job, found.service).service, given, found.event)
+    if receipt is not None and receipt.store:
+        return dict(receipt.store)
+    if found is None:
+        raise NoSuchDelegation(f"job {job} is gone")
+    record = _record(room, job, found.service)
+    return await lending.lend_while(room, given, record, found.event, found.owner)
+
+
+def _record(room: Room, job: str, service: str) -> Record:
     record = room.records.get(service)
     if record is None:
         raise NoSuchDelegation(f"the service of job {job} is gone")
-    return await lending.lend(room, name, record, job, event, submitter)
+    return record

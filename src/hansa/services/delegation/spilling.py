@@ -29,6 +29,7 @@ class Spilled:
     service: str
     owner: str
     event: bytes
+    loan: str
     permit: str = field(repr=False)
 
 
@@ -41,19 +42,18 @@ async def spill(delegator: Delegator, record: Record, order: RunOrder, owner: st
     room, service = delegator.room, record.service
     job = Job(order.name, service.name, owner, Status.PENDING, room.clock.now(), order.cpu, order.memory, order.event)
     ranking = await delegator.decide(record, job)
-    permit = new_permit()
-    room.spilled[order.name] = Spilled(service.name, owner, order.event, permit)
-    try:
-        for member in ranking.order:
-            if member.type.lower() != "oscar":
-                continue
-            try:
-                return await _ask(delegator, service, member, order, permit)
-            except HansaError as error:
-                _log.info("run not spilled", member=member.key, error=error.message)
-    finally:
-        room.spilled.pop(order.name, None)
-        await lending.end(room, lending.of_run(order.name))
+    for turn, member in enumerate(ranking.order):
+        if member.type.lower() != "oscar":
+            continue
+        spilled = Spilled(service.name, owner, order.event, lending.of_run(order.name, turn), new_permit())
+        room.spilled[order.name] = spilled
+        try:
+            return await _ask(delegator, service, member, order, spilled.permit)
+        except HansaError as error:
+            _log.info("run not spilled", member=member.key, error=error.message)
+        finally:
+            room.spilled.pop(order.name, None)
+            await lending.end(room, spilled.loan)
     return None
 
 
@@ -70,6 +70,7 @@ async def _ask(delegator: Delegator, service: Service, member: Member, order: Ru
         headers=member.headers or {},
     )
     peer = replicas.peer_of(room, service, member.cluster_id)
-    bearers = [one for one in await replicas.for_jobs(room, service, member, peer) if replicas.is_bearer(one)]
+    known = await replicas.for_jobs(room, service, member, peer, await replicas.way(room, peer))
+    bearers = [one for one in known if replicas.is_bearer(one)]
     body, ended_well = await replicas.as_somebody(bearers, lambda c: peer.run(run, c, order.seconds))
     return Reply(body, 0 if ended_well else None, "" if ended_well else f"the script failed at {member.cluster_id}")

@@ -36,6 +36,8 @@ async def prepare(
 ) -> Prepared:
     """Checks all that can be checked before anything is changed; `before` is the definition that this one replaces."""
     topology.check(service)
+    for member in topology.oscar_members(service.federation):
+        expansion.peer_of(room, service, member.cluster_id)  # refuses clusters nobody told us to trust
     if not secrets.get(_TOKEN):
         lacking = [
             member.key
@@ -47,8 +49,6 @@ async def prepare(
                 "a federation needs environment.secrets.refresh_token",
                 hint="or auth_user and auth_password in clusters for: " + ", ".join(lacking),
             )
-    for member in topology.oscar_members(service.federation):
-        expansion.peer_of(room, service, member.cluster_id)  # refuses clusters nobody told us to trust
     notes = await risks(room, service, secrets)
     absent = await expansion.probe(room, service, secrets, authorization) if before is None else frozenset()
     return Prepared(with_group_key(service, secrets, before), absent, notes)
@@ -63,9 +63,9 @@ async def risks(room: Room, service: Service, secrets: Mapping[str, str]) -> tup
     for member in topology.oscar_members(federation):
         with contextlib.suppress(PeerUnreachable, PeerRefused, UntrustedCluster):
             peer = expansion.peer_of(room, service, member.cluster_id)
-            notes.append(await showing.risk_of_refresh_token(room, peer) if given else "")
-            await showing.has_keys(room, peer)
-    return tuple(note for note in notes if note)
+            if await showing.way(room, peer) == "token" and given:
+                notes.append(showing.risk_of_refresh_token(room, peer))
+    return tuple(notes)
 
 
 def with_group_key(service: Service, secrets: Mapping[str, str], before: Service | None = None) -> dict[str, str]:

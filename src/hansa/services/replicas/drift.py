@@ -21,7 +21,8 @@ import structlog
 from hansa.kernel.errors import HansaError
 from hansa.services.peers import Credentials, Peer, PeerRefused, PeerUnreachable
 from hansa.services.ports import Record
-from hansa.services.replicas import creating, expansion, likeness, showing, spreading, topology
+from hansa.services.replicas import creating, expansion, likeness, showing, spreading, topology, whereabouts
+from hansa.services.replicas.showing import Way
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import Member, Service
@@ -73,35 +74,38 @@ async def _look_at(
         return MemberState(member.key, reachable, False, last, "", why, _way(known))
 
     known: list[Credentials] = []
+    moved = ""
     try:
         peer = expansion.peer_of(room, service, member.cluster_id)
+        moved = f"; {why}" if (why := whereabouts.moved(room, service, peer)) else ""
         if wanted is None:
             return await _look_from_beside(room, service, member, peer)
-        known = await showing.only_key(room, service, member, peer)
+        way = await showing.way(room, peer)
+        known = showing.only_key(room, service, member, way)
         if not known:
-            known = await room.keyring.credentials(service, member.cluster_id, caller=caller_authorization)
+            known = await showing.of_people(room, service, peer, caller_authorization)
         found = await expansion.as_somebody(known, lambda c: peer.read(member.service_name, c))
         now = room.clock.now()
         room.sightings.note(service.name, member.key, now)
         if found is None:
-            return MemberState(member.key, True, False, now, "", "it has no worker", _way(known))
-        trouble = await _trouble(room, service, wanted, peer, found)
+            return MemberState(member.key, True, False, now, "", f"it has no worker{moved}", _way(known))
+        trouble = await _trouble(room, service, wanted, way, found)
     except PeerUnreachable as error:
         return not_seen(error.message)
     except PeerRefused as error:
         refused = known and known[0].replica and error.status in (401, 403)
-        return not_seen(NO_KEY if refused else error.message, reachable=True)
+        return not_seen(NO_KEY + moved if refused else error.message, reachable=True)
     except HansaError as error:
         return not_seen(error.message, reachable=True)
     except Exception as error:  # what is wrong with one must not hide how the others are
         _log.exception("member not looked at", service=service.name, member=member.key)
         return not_seen(f"it could not be asked: {type(error).__name__}")
-    return MemberState(member.key, True, not trouble, now, _mark_of(found), trouble, _way(known))
+    return MemberState(member.key, True, not trouble, now, _mark_of(found), trouble and trouble + moved, _way(known))
 
 
 async def _look_from_beside(room: Room, service: Service, member: Member, peer: Peer) -> MemberState:
     """As another worker sees a member: whether it answers."""
-    known = await showing.for_jobs(room, service, member, peer)
+    known = await showing.for_jobs(room, service, member, peer, await showing.way(room, peer))
     await expansion.as_somebody(known, lambda c: peer.status(c, room.limits.call_timeout))
     now = room.clock.now()
     room.sightings.note(service.name, member.key, now)
@@ -118,7 +122,7 @@ def _mark_of(found: dict[str, Any]) -> str:
     return str((found.get("annotations") or {}).get(topology.DEFINITION, ""))
 
 
-async def _trouble(room: Room, service: Service, wanted: Worker, peer: Peer, found: dict[str, Any]) -> str:
+async def _trouble(room: Room, service: Service, wanted: Worker, way: Way, found: dict[str, Any]) -> str:
     """Why the worker that was found is not the one that is wanted; "" if it is."""
     sent, key = wanted.definition, wanted.member.key
     if not expansion.is_worker_of(found, service.cluster_id, service.name):
@@ -132,7 +136,7 @@ async def _trouble(room: Room, service: Service, wanted: Worker, peer: Peer, fou
         changed = likeness.differing(shown.parts, now)
     else:
         changed = likeness.differing(likeness.reckoned(sent), now)
-        if changed and await peer.kind() == "oscar":
+        if changed and way == "token":
             await room.sightings.keep(service.name, key, Shown(mark, now))
             changed = []
     return f"it was changed there: {', '.join(changed)}" if changed else ""

@@ -7,7 +7,7 @@ changed meanwhile is never touched. It may be repeated until every member has an
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from hansa.services.peers import Credentials, Peer, PeerRefused
 from hansa.services.ports import Record
 from hansa.services.replicas import same_people, showing, topology
 from hansa.services.replicas.keys import MemberKeys
+from hansa.services.replicas.showing import Way
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SERVICE, Member, Service
@@ -96,6 +97,7 @@ async def _probe_one(
     room: Room, service: Service, secrets: Mapping[str, str], member: Member, caller_authorization: str
 ) -> dict[str, Any] | None:
     peer = peer_of(room, service, member.cluster_id)
+    await showing.way(room, peer)  # who gets nothing is not asked either
     known = await room.keyring.offered(service, secrets, member.cluster_id, caller=caller_authorization)
     return await as_somebody(known, lambda credentials: peer.read(member.service_name, credentials))
 
@@ -106,11 +108,14 @@ async def apply(
     """Every member has its worker when this returns; raises `FederationFailed` naming every member that has not. Those
     `absent` a moment ago are not asked again: should one have it by now, it refuses a second of that name."""
     service, secrets = record.service, room.records.secrets(record.service.name)
+    judged = await showing.judged(room, service)
+    if judged.troubles:
+        raise _failed(Failure(key, why) for key, why in judged.troubles.items())
     workers = topology.expand(
         service,
         secrets,
         keys=room.member_keys,
-        keyless=await showing.keyless(room, service),
+        keyless=judged.keyless,
         operation=operation.id,
         fingerprint=fingerprint(service, secrets, room.member_keys),
         own_endpoint=room.own_endpoint,
@@ -125,10 +130,15 @@ async def apply(
         lambda worker: worker.member.key,
     )
     if failures:
-        raise FederationFailed(
-            "; ".join(f"{one.member}: {one.reason}" for one in failures), failed=[one.member for one in failures]
-        )
+        raise _failed(failures)
     return planning.operation
+
+
+def _failed(failures: Iterable[Failure]) -> FederationFailed:
+    told = list(failures)
+    return FederationFailed(
+        "; ".join(f"{one.member}: {one.reason}" for one in told), failed=[one.member for one in told]
+    )
 
 
 class _Planning:
@@ -160,8 +170,8 @@ async def _deploy(
     member, definition = worker.member, worker.definition
     peer = peer_of(room, origin, member.cluster_id)
     await same_people.require(room, peer, definition)
-    await showing.check(room, definition, peer)
-    known = await room.keyring.credentials(origin, member.cluster_id, caller=caller_authorization)
+    showing.check(room, definition, peer)
+    known = await showing.of_people(room, origin, peer, caller_authorization)
 
     async def put(credentials: Credentials) -> None:
         before = None
@@ -234,10 +244,9 @@ async def _undo_one(room: Room, operation: Operation, touched: Touched) -> Touch
         return touched
     try:
         peer = room.peers.find(touched.cluster_id, touched.endpoint)
-        by_key = await showing.kept_key(room, operation.kept, touched, peer)
-        by_token = await room.keyring.from_kept(operation.kept, touched.cluster_id)
-        known = [*by_key, *(by_token if showing.may_show_token(room, by_key) else ())]
-        await as_somebody(known, lambda credentials: _put_back(room, peer, operation, touched, credentials))
+        way = await showing.way(room, peer)
+        known = await showing.for_undoing(room, operation.kept, touched, peer, way)
+        await as_somebody(known, lambda credentials: _put_back(room, peer, operation, touched, credentials, way))
     except HansaError as error:
         return replace(touched, error=error.message)
     except Exception as error:  # one that answers as nobody thought of is tried again, later and later, like any other
@@ -248,7 +257,9 @@ async def _undo_one(room: Room, operation: Operation, touched: Touched) -> Touch
     return replace(touched, undone=True, error="")
 
 
-async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touched, credentials: Credentials) -> None:
+async def _put_back(
+    room: Room, peer: Peer, operation: Operation, touched: Touched, credentials: Credentials, way: Way
+) -> None:
     # what we sent may still be worked on there, although we gave up waiting for the answer
     present = await peer.read(touched.service_name, credentials, settled=True)
     if present is None:
@@ -262,7 +273,7 @@ async def _put_back(room: Room, peer: Peer, operation: Operation, touched: Touch
     if touched.before is None:
         await peer.remove(touched.service_name, credentials)
     else:
-        await peer.put_back(touched.before, credentials)
+        await peer.put_back(touched.before, credentials, blanks=way == "key")
 
 
 async def recover(room: Room, before: float) -> int:

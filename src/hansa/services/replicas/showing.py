@@ -2,21 +2,32 @@
 
 A Hansa gets what is good at that replica only (`keys`): its token for jobs and for how it fares, its key for the
 definition. The owner's own access token goes there only to make a replica, or to make one anew that the member does not
-know any more. OSCAR's own manager knows neither: its way is the owner's access token, for every job. Which of the two a
-member is, it tells itself, so one that had keys once is never believed that it is an OSCAR now.
+know any more. OSCAR's own manager knows neither: its way is the owner's access token, for every job.
+
+Which of the two a member is, it tells itself, and may tell another thing each time. So whoever does something with it
+asks once (`way`, `judged`), and goes by that answer to the end: what is put into its definition, what is shown with it,
+how its jobs are followed. A Hansa is a whole one, with all that a Hansa needs, or gets nothing; and one that had keys
+once is never believed that it is an OSCAR now.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from hansa.kernel import errors
+from hansa.kernel.errors import HansaError
 from hansa.services import secret_parts
 from hansa.services.operation import Touched
-from hansa.services.peers import Credentials, Peer, PeerUnreachable
+from hansa.services.peers import Credentials, Peer
+from hansa.services.replicas import topology, whereabouts
 from hansa.services.room import Room
 from hansa.services.secret_parts import REPLICA_KEYS
 from hansa.services.service import Member, Service
 
+Way = Literal["key", "token"]  # by keys of its own and by permits, or as OSCAR, by its owner's access token
+PERMITS = "delegation-permits"  # the capability of a manager that is asked about a job with the permit of that job
+NEEDED = frozenset({PERMITS, REPLICA_KEYS})
 _KEPT = "key of "
 
 
@@ -32,18 +43,19 @@ class OscarForbidden(errors.Forbidden):
     code = "federation.oscar-forbidden"
 
 
-async def has_keys(room: Room, peer: Peer) -> bool:
-    """Whether this member takes keys of its own; False for one that OSCAR's way is allowed for."""
-    address = peer.address
-    if REPLICA_KEYS in await peer.capabilities():
+async def way(room: Room, peer: Peer) -> Way:
+    """How this member is asked, for all that is done with it now. Raises if it gets nothing."""
+    address, names = peer.address, await peer.capabilities()
+    if names >= NEEDED:
         await room.key_holders.add(address.cluster_id)
-        return True
-    if address.kind == "hansa" or (address.kind != "oscar" and room.key_holders.known(address.cluster_id)):
+        return "key"
+    if address.kind != "oscar" and (names or _is_known_hansa(room, peer)):
         peer.doubt()
         raise NotItself(
-            f"cluster {address.cluster_id} is a Hansa and does not answer as one that takes keys of its own",
-            hint="it gets no token of a person until it is a Hansa of this version; if it is another manager now, its "
-            f'own word is not enough: set federation.clusters.{address.cluster_id}.kind = "oscar" here',
+            f"cluster {address.cluster_id} is a Hansa and does not answer as one of this version: it does not name "
+            + ", ".join(sorted(NEEDED - names)),
+            hint="it gets nothing until it is a Hansa of this version; if it is another manager now, its own word is "
+            f'not enough: set federation.clusters.{address.cluster_id}.kind = "oscar" here',
         )
     if not room.limits.oscar_members:
         raise OscarForbidden(
@@ -51,45 +63,66 @@ async def has_keys(room: Room, peer: Peer) -> bool:
             "be shown the owner's access token",
             hint="the setting federation.oscar_members allows it",
         )
-    return False
+    return "token"
 
 
-async def keyless(room: Room, service: Service) -> frozenset[str]:
-    """The members that are seen to take no keys of their own."""
-    members = [one for one in (service.federation.members if service.federation else ()) if one.type.lower() == "oscar"]
+def _is_known_hansa(room: Room, peer: Peer) -> bool:
+    """By our operator's word, the hub's, or our own memory."""
+    return peer.address.kind == "hansa" or room.key_holders.known(peer.address.cluster_id)
 
-    async def is_keyless(member: Member) -> bool:
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The members of a service, each asked once."""
+
+    ways: Mapping[str, Way]
+    troubles: Mapping[str, str]  # those that get nothing, and why
+
+    @property
+    def keyless(self) -> frozenset[str]:
+        return frozenset(key for key, way in self.ways.items() if way == "token")
+
+
+async def judged(room: Room, service: Service) -> Judged:
+    ways: dict[str, Way] = {}
+    troubles: dict[str, str] = {}
+
+    async def judge(member: Member) -> None:
         named = service.clusters.get(member.cluster_id)
         try:
-            return not await has_keys(room, room.peers.find(member.cluster_id, named.endpoint if named else ""))
-        except PeerUnreachable:  # it is judged before it is given anything, and what it may be gives nobody a key
-            return False
-        except errors.HansaError:
-            return False  # it gets nothing
+            ways[member.key] = await way(room, room.peers.find(member.cluster_id, named.endpoint if named else ""))
+        except HansaError as error:
+            troubles[member.key] = error.message
 
-    found = await asyncio.gather(*(is_keyless(member) for member in members))
-    return frozenset(member.key for member, yes in zip(members, found, strict=True) if yes)
+    await asyncio.gather(*(judge(member) for member in topology.oscar_members(service.federation)))
+    return Judged(ways, troubles)
+
+
+async def of_people(room: Room, service: Service, peer: Peer, caller: str = "") -> list[Credentials]:
+    """What says who somebody is: for a member that has to be shown it, where the service's owner meant it to be."""
+    whereabouts.require(room, service, peer)
+    return await room.keyring.credentials(service, peer.address.cluster_id, caller=caller)
 
 
 async def for_the_replica(
-    room: Room, origin: Service, member: Member, peer: Peer, caller: str = ""
+    room: Room, origin: Service, member: Member, peer: Peer, way: Way, caller: str = ""
 ) -> list[Credentials]:
     """To read or change a replica, best first; with the last ones it can be made."""
-    by_key = await only_key(room, origin, member, peer)
-    if not may_show_token(room, by_key):
+    by_key = only_key(room, origin, member, way)
+    if not _may_show_token(room, by_key):
         return by_key
-    return [*by_key, *await room.keyring.credentials(origin, member.cluster_id, caller=caller)]
+    return [*by_key, *await of_people(room, origin, peer, caller)]
 
 
-def may_show_token(room: Room, by_key: list[Credentials]) -> bool:
+def _may_show_token(room: Room, by_key: list[Credentials]) -> bool:
     """Whether somebody's own token may be shown: always where no key is taken; else only for a replica that the member
     says it does not know, and that may be a lie."""
     return room.limits.restore_replicas or not by_key
 
 
-async def only_key(room: Room, origin: Service, member: Member, peer: Peer) -> list[Credentials]:
+def only_key(room: Room, origin: Service, member: Member, way: Way) -> list[Credentials]:
     """The replica's key, for a coordinator; nothing where none is taken."""
-    if origin.is_worker or not await has_keys(room, peer):
+    if origin.is_worker or way != "key":
         return []
     return [_by_key(room.member_keys.key(origin, member.key), member.service_name)]
 
@@ -99,23 +132,29 @@ def keys_to_keep(room: Room, origin: Service, members: Iterable[str]) -> dict[st
     return {f"{_KEPT}{member}": room.member_keys.key(origin, member) for member in members}
 
 
-async def kept_key(room: Room, kept: Mapping[str, str], touched: Touched, peer: Peer) -> list[Credentials]:
+async def for_undoing(room: Room, kept: Mapping[str, str], touched: Touched, peer: Peer, way: Way) -> list[Credentials]:
+    """To take back what an operation did, with what it kept for that."""
     key = kept.get(f"{_KEPT}{touched.key}", "")
-    return [_by_key(key, touched.service_name)] if key and await has_keys(room, peer) else []
+    by_key = [_by_key(key, touched.service_name)] if key and way == "key" else []
+    moved = touched.moved if peer.address.by_hub else ""
+    if moved and not by_key:
+        raise whereabouts.refusal(moved, touched.cluster_id)
+    if moved or not _may_show_token(room, by_key):
+        return by_key
+    return [*by_key, *await room.keyring.from_kept(kept, touched.cluster_id)]
 
 
 def _by_key(key: str, service: str) -> Credentials:
     return Credentials(f"ReplicaKey {key}", replica=service)
 
 
-async def for_jobs(room: Room, service: Service, member: Member, peer: Peer) -> list[Credentials]:
+async def for_jobs(room: Room, service: Service, member: Member, peer: Peer, way: Way) -> list[Credentials]:
     """To hand a job over, and to ask how the member fares."""
-    token = _token(room, service, member)
-    if token and await has_keys(room, peer):
-        return [Credentials(f"Bearer {token}", replica=member.service_name)]
-    known = await room.keyring.credentials(service, member.cluster_id)
     # a coordinator of before, or an OSCAR, gave all its replicas the token it has itself
-    return [*known, Credentials(f"Bearer {token or service.token}")]
+    token = _token(room, service, member) or service.token
+    if way == "key":
+        return [Credentials(f"Bearer {token}", replica=member.service_name)]
+    return [*await of_people(room, service, peer), Credentials(f"Bearer {token}")]
 
 
 def _token(room: Room, service: Service, member: Member) -> str:
@@ -124,19 +163,15 @@ def _token(room: Room, service: Service, member: Member) -> str:
     return secret_parts.tokens_in(room.records.secrets(service.name), secret_parts.MEMBER_TOKENS).get(member.key, "")
 
 
-async def check(room: Room, definition: Service, peer: Peer) -> None:
-    """Refuses what this member may not be given, before it is."""
+def check(room: Room, definition: Service, peer: Peer) -> None:
+    """Refuses a refresh token to members that the operator gives none."""
     if definition.environment.secrets.get(secret_parts.REFRESH_TOKEN):
-        await risk_of_refresh_token(room, peer)
-    else:
-        await has_keys(room, peer)
+        risk_of_refresh_token(room, peer)
 
 
-async def risk_of_refresh_token(room: Room, peer: Peer) -> str:
-    """What it means that this member is given a refresh token, in words for its owner; "" if it needs none and gets
-    none. Refuses it where the operator does."""
-    if await has_keys(room, peer):
-        return ""
+def risk_of_refresh_token(room: Room, peer: Peer) -> str:
+    """What it means that this member, which takes no keys, is given a refresh token, in words for its owner. Refuses it
+    where the operator does."""
     cluster = peer.address.cluster_id
     if not room.limits.oscar_refresh_tokens:
         raise OscarForbidden(

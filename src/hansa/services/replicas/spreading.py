@@ -14,8 +14,9 @@ from hansa.kernel.errors import HansaError
 from hansa.services.operation import Operation, Touched, new_id
 from hansa.services.peers import Credentials, Peer, UntrustedCluster
 from hansa.services.ports import Record
-from hansa.services.replicas import expansion, likeness, same_people, showing, topology
+from hansa.services.replicas import expansion, likeness, same_people, showing, topology, whereabouts
 from hansa.services.replicas.expansion import Failure
+from hansa.services.replicas.showing import Way
 from hansa.services.replicas.topology import Worker
 from hansa.services.room import Room
 from hansa.services.service import Member, Service
@@ -41,21 +42,24 @@ async def spread(
         if service.is_worker or not topology.oscar_members(service.federation):
             return []
         only = await to(current) if to is not None else None
+        judged = await showing.judged(room, service)
         workers = topology.expand(
             service,
             secrets,
             keys=room.member_keys,
-            keyless=await showing.keyless(room, service),
+            keyless=judged.keyless,
             operation=f"v{current.version}",
             fingerprint=expansion.fingerprint(service, secrets, room.member_keys),
             own_endpoint=room.own_endpoint,
         )
         chosen = [worker for worker in workers if only is None or worker.member.key in only]
-        return await expansion.each(
-            chosen,
-            lambda worker: _put(room, service, worker, caller_authorization),
+        failures = await expansion.each(
+            [worker for worker in chosen if worker.member.key in judged.ways],
+            lambda worker: _put(room, service, worker, judged.ways[worker.member.key], caller_authorization),
             lambda worker: worker.member.key,
         )
+        named = {worker.member.key for worker in chosen}
+        return [*failures, *(Failure(key, why) for key, why in judged.troubles.items() if key in named)]
 
 
 def at_members(room: Room, service: str) -> AbstractAsyncContextManager[None]:
@@ -64,12 +68,13 @@ def at_members(room: Room, service: str) -> AbstractAsyncContextManager[None]:
     return room.changing(f"{service} at its members")
 
 
-async def _put(room: Room, origin: Service, worker: Worker, caller_authorization: str) -> None:
+async def _put(room: Room, origin: Service, worker: Worker, way: Way, caller_authorization: str) -> None:
     member = worker.member
     peer = expansion.peer_of(room, origin, member.cluster_id)
+    whereabouts.require(room, origin, peer)
     await same_people.require(room, peer, worker.definition)
-    await showing.check(room, worker.definition, peer)
-    known = await showing.for_the_replica(room, origin, member, peer, caller_authorization)
+    showing.check(room, worker.definition, peer)
+    known = await showing.for_the_replica(room, origin, member, peer, way, caller_authorization)
 
     async def put(credentials: Credentials) -> None:
         present = await peer.read(member.service_name, credentials)
@@ -117,11 +122,12 @@ async def plan_removal(room: Room, record: Record, members: Iterable[Member], ca
         if member.type.lower() != "oscar":
             continue
         try:
-            endpoint = expansion.peer_of(room, service, member.cluster_id).address.endpoint
+            peer = expansion.peer_of(room, service, member.cluster_id)
         except UntrustedCluster as error:
             strangers.append(Failure(member.key, error.message))  # it never got anything from us
         else:
-            plan.append(Touched(member.cluster_id, endpoint, member.service_name, None))
+            moved = whereabouts.moved(room, service, peer)
+            plan.append(Touched(member.cluster_id, peer.address.endpoint, member.service_name, None, moved=moved))
     if not plan:
         return Removal(None, tuple(strangers))
     now = room.clock.now()

@@ -14,6 +14,7 @@ from hansa.services.errors import BadService
 from hansa.services.former_secrets import OPERATION
 from hansa.services.replicas.keys import MemberKeys
 from hansa.services.secret_parts import (
+    BETWEEN_MANAGERS,
     GIVER_TOKENS,
     GROUP_KEY,
     MEMBER_TOKENS,
@@ -108,7 +109,8 @@ def expand(
     own_endpoint: str,
 ) -> list[Worker]:
     """A worker for every oscar member. `service` is the kept definition, `secrets` its secrets by dotted path; who is
-    `keyless` takes no keys of its own, and has to be shown a person's token."""
+    `keyless` takes no keys of its own, and has to be shown a person's token. Each definition holds what its member may
+    be sent, and nothing is added or left out later."""
     check(service)
     return [
         Worker(member, _worker(service, secrets, keys, keyless, member, operation, fingerprint, own_endpoint))
@@ -135,11 +137,13 @@ def _worker(
     assert federation is not None
     members = _members_of(origin, federation, member)
     shared = any(one.key in keyless for one in members)
+    own = {path.removeprefix(_ENVIRONMENT): text for path, text in secrets.items() if path.startswith(_ENVIRONMENT)}
     clusters = {
         ident: msgspec.structs.replace(cluster, auth_user="", auth_password="")
         for ident, cluster in origin.clusters.items()
     }
-    clusters.setdefault(origin.cluster_id, ClusterRef(endpoint=own_endpoint, ssl_verify=True))
+    if not clusters.get(origin.cluster_id, ClusterRef()).endpoint:
+        clusters[origin.cluster_id] = ClusterRef(endpoint=own_endpoint, ssl_verify=True)
     return msgspec.structs.replace(
         origin,
         name=member.service_name,
@@ -156,8 +160,10 @@ def _worker(
         },
         environment=Environment(
             variables=origin.environment.variables,
-            secrets={
-                **_secrets(secrets, with_token=shared, mesh=federation),
+            secrets=_for_keyless(own, federation)
+            if member.key in keyless
+            else {
+                **_for_hansa(own, shared=shared),
                 REPLICA_KEY: keys.key(origin, member.key),
                 **_tokens(origin, keys, federation, member, members),
             },
@@ -199,14 +205,18 @@ def _tokens(
     return {name: json.dumps(tokens, sort_keys=True) for name, tokens in named.items()}
 
 
-def _secrets(secrets: Mapping[str, str], *, with_token: bool, mesh: Federation) -> dict[str, str]:
-    """The user's own secrets travel, for their service needs them; the token and the group's key only where needed."""
-    own = {path.removeprefix(_ENVIRONMENT): text for path, text in secrets.items() if path.startswith(_ENVIRONMENT)}
-    if mesh.topology != "mesh":
-        own.pop(REFRESH_TOKEN, None)
-    if not with_token:
-        own.pop(GROUP_KEY, None)
-    return own
+def _for_hansa(own: Mapping[str, str], *, shared: bool) -> dict[str, str]:
+    """The user's own secrets, for their service needs them. No refresh token: it asks its coordinator for access tokens
+    with the group's key, which it gets if a member that it gives jobs to has to be shown one."""
+    unwanted = {REFRESH_TOKEN} if shared else {REFRESH_TOKEN, GROUP_KEY}
+    return {name: text for name, text in own.items() if name not in unwanted}
+
+
+def _for_keyless(own: Mapping[str, str], federation: Federation) -> dict[str, str]:
+    """OSCAR's own manager hands all secrets of a service to its jobs, so it gets none of those between managers; and it
+    writes a blank over the secret it keeps."""
+    unwanted = BETWEEN_MANAGERS if federation.topology == "mesh" else BETWEEN_MANAGERS | {REFRESH_TOKEN}
+    return {name: text for name, text in own.items() if text and name not in unwanted}
 
 
 def _bare(io: StorageIO, origin: str) -> StorageIO:

@@ -17,8 +17,9 @@ MIB = 2**20
 LIMIT = 16 * MIB
 # A machine that is busy looks seldom; a disk writes a gibibyte a second. Yet none of the attacks below gets near this.
 BOUND = 640 * MIB
+MANY = "n=0; while [ $n -lt 2000 ]; do head -c 1M /dev/zero > big-$n; n=$((n+1)); done"
 ATTACKS = {
-    "many-files": "n=0; while [ $n -lt 20000 ]; do head -c 1M /dev/zero > big-$n; n=$((n+1)); done",
+    "many-files": MANY,
     "many-names": "mkdir d; cd d; n=0; while [ $n -lt 200000 ]; do : > $n; n=$((n+1)); done",
     "closed-folder": "mkdir d; cd d; chmod 000 .; python3 - <<'E'\n"
     "import os\n"
@@ -27,7 +28,16 @@ ATTACKS = {
     "for n in range(20000):\n"
     " open(f'/proc/self/fd/{d}/{n}', 'wb').write(bytes(1 << 20))\n"
     "E",
-    "closed-itself": "chmod 300 .; n=0; while [ $n -lt 20000 ]; do head -c 1M /dev/zero > big-$n; n=$((n+1)); done",
+    "closed-itself": "chmod 300 .; " + MANY,
+    "listed-not-entered": "for d in 0 1 2 3 4 5 6 7 8 9; do mkdir $d; : > $d/f; chmod 400 $d; done; "
+    "mkdir z; cd z; " + MANY,
+    "odd-process-name": r"""name=$(printf 'a\rb: x kB'); ln -s /bin/sh "$name"; exec "./$name" -c """ + f"'{MANY}'",
+    "odd-mapped-name": "python3 - <<'E'\n"
+    "import mmap, os\n"
+    "f = open('a\\rb', 'w+b'); f.truncate(4096); m = mmap.mmap(f.fileno(), 4096); f.close(); os.unlink('a\\rb')\n"
+    "for n in range(2000):\n"
+    " open(f'big-{n}', 'wb').write(bytes(1 << 20))\n"
+    "E",
     "deleted-but-open": "python3 - <<'E'\n"
     "held = []\n"
     "import os\n"
@@ -93,6 +103,12 @@ async def test_a_neighbour_goes_on(bench: Bench) -> None:
     assert exit.reason == "disk"
     assert b"".join([chunk async for chunk in neighbour.output()]) == b"8388608\n"
     assert (await neighbour.wait()).code == 0
+
+
+async def test_a_folder_that_may_be_listed_and_not_entered_is_counted(bench: Bench) -> None:
+    script = "mkdir d; head -c 1M /dev/zero > d/f; chmod 400 d; sleep 0.5; chmod 700 d; stat -c %s d/f"
+    _, text, exit = await attacked(bench, script)
+    assert (text, exit.reason) == ("1048576\n", "exit")
 
 
 async def test_one_who_looks_that_was_killed_is_replaced(full: Bench) -> None:

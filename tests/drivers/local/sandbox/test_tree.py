@@ -30,6 +30,17 @@ async def test_daemons_end_with_the_job(bench: Bench) -> None:
     assert alive("8.375") == []
 
 
+@pytest.mark.parametrize("name", [r"State:\tZ", r"Uid:\t0", r"a\rUid:\t0"])
+async def test_no_name_hides_a_daemon(bench: Bench, name: str) -> None:
+    """What the kernel tells of a process begins with the name that it gave itself."""
+    if bench.sandbox.level.kill == "group":
+        pytest.skip("this level cannot catch what leaves its process group")
+    script = f"""name=$(printf '{name}'); ln -s /bin/sleep "$name"; (setsid "./$name" 8.75 >/dev/null 2>&1 &); """
+    _, exit = await bench.shell(f"{script} sleep 0.2; exit 7")
+    assert exit.code == 7
+    assert alive("8.75") == []
+
+
 async def test_stop_lets_the_job_say_goodbye(bench: Bench) -> None:
     script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done"
     process = await bench.start("sh", "-c", script)

@@ -152,6 +152,13 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(odd: str, tmp_path: Path) 
         s3.download("bucket", "key", file.fileno())
 
 
+@pytest.mark.parametrize("length", ["1e3", "-5", "9" * 5000, "ten"])
+def test_a_length_that_is_no_number_is_refused(odd: str, tmp_path: Path, length: str) -> None:
+    Odd.answer = (200, {"Content-Length": length}, b"only this")
+    with opened(odd) as s3, open(tmp_path / "file", "w+b") as file, pytest.raises(Refused, match="no number"):
+        s3.download("bucket", "key", file.fileno())
+
+
 def test_a_store_that_is_busy_is_asked_again_later(odd: str, tmp_path: Path) -> None:
     Odd.answer = (503, {}, b"<Error><Code>SlowDown</Code></Error>")
     with opened(odd) as s3, open(tmp_path / "file", "w+b") as file, pytest.raises(Trouble, match="SlowDown"):

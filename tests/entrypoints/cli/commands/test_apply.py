@@ -1,10 +1,11 @@
 """Applying an FDL creates what is missing, updates what exists, and says which failed."""
 
+import io
 from pathlib import Path
 
 import pytest
 
-from entrypoints.cli.small_server import TOKEN, Hansa, SmallServer
+from entrypoints.cli.small_server import Hansa, SmallServer
 
 FDL = """
 functions:
@@ -24,14 +25,14 @@ def fdl(tmp_path: Path) -> str:
 
 
 def test_create_and_update(admin: SmallServer, hansa: Hansa, fdl: str) -> None:
-    admin.on("GET /system/services/second", {"name": "second", "cpu": "1.0", "image": "old", "token": TOKEN})
+    admin.on("GET /system/services/second", {"name": "second", "cpu": "1.0", "image": "old", "owner": "ada"})
     admin.on("POST /system/services", b"", status=201).on("PUT /system/services", b"", status=204)
     ran = hansa("apply", "-f", fdl)
     assert ran.code == 0, ran.err
     host = admin.url.removeprefix("http://")
-    assert ran.out.splitlines() == [f"created  first  in {host}", f"updated  second  in {host}"]
+    assert ran.out.splitlines() == [f"created  first  in {host}", f"updated  second  in {host}, owner ada"]
     assert "unknown field memroy; did you mean memory?" in ran.err
-    assert f"no profile is named lubeck; its services go to {host}" in ran.err
+    assert f"the file names lubeck; going to {host}, as you asked with HANSA_URL" in ran.err
     (created,), (updated,) = admin.calls("POST"), admin.calls("PUT")
     assert created.json()["script"] == "#!/bin/sh\necho hi\n"
     assert (created.json()["cpu"], created.json()["cluster_id"], updated.json()["cluster_id"]) == (
@@ -73,6 +74,148 @@ def test_a_profile_named_like_the_key_is_the_target(server: SmallServer, hansa: 
         assert [seen.json()["name"] for seen in visby.calls("POST")] == ["second"]
         assert {seen.headers["authorization"] for seen in visby.seen} == {"Bearer v"}
         assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer l"}
+
+
+@pytest.fixture
+def two_people(server: SmallServer, hansa: Hansa) -> SmallServer:
+    """A cluster known as `lubeck`, with the rights of its admin and in use, and as `bob`, with the rights of bob."""
+    server.on("POST /system/services", b"", status=201)
+    assert hansa("login", server.url, "--name", "bob", "--token", "bobs", "--no-check").code == 0
+    assert hansa("login", server.url, "--name", "lubeck", "--token", "admins", "--no-check").code == 0
+    return server
+
+
+def test_what_is_said_wins_over_the_file(
+    two_people: SmallServer, hansa: Hansa, fdl: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def applied(*options: str) -> tuple[set[str], str]:
+        two_people.seen.clear()
+        ran = hansa("apply", "-f", fdl, *options)
+        assert ran.code == 0, ran.err
+        return {seen.headers["authorization"] for seen in two_people.seen}, ran.err
+
+    assert applied()[0] == {"Bearer admins"}
+    who, said = applied("-c", "bob")
+    assert who == {"Bearer bobs"}
+    assert "the file names lubeck; going to bob, as you asked with -c" in said
+    monkeypatch.setenv("HANSA_CLUSTER", "bob")
+    who, said = applied()
+    assert who == {"Bearer bobs"}
+    assert "the file names lubeck; going to bob, as you asked with HANSA_CLUSTER" in said
+    assert applied("-c", "lubeck")[0] == {"Bearer admins"}
+    monkeypatch.setenv("HANSA_URL", two_people.url)
+    monkeypatch.setenv("HANSA_TOKEN", "another")
+    who, said = applied()
+    assert who == {"Bearer another"}
+    assert "as you asked with HANSA_URL" in said
+
+
+def test_credentials_of_the_environment_give_way_to_no_profile(
+    two_people: SmallServer, hansa: Hansa, fdl: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hansa("profile", "use", "bob").code == 0
+    monkeypatch.setenv("HANSA_TOKEN", "another")
+    two_people.seen.clear()
+    ran = hansa("apply", "-f", fdl)
+    assert "the file names lubeck, and HANSA_TOKEN is for bob" in ran.err
+    assert "say where to go: -c lubeck" in ran.err
+    assert {seen.headers["authorization"] for seen in two_people.seen} == {"Bearer another"}  # visby has no profile
+
+
+def test_services_that_would_overwrite_each_other(admin: SmallServer, hansa: Hansa, tmp_path: Path) -> None:
+    file = tmp_path / "twins.yaml"
+    file.write_text(FDL.replace("second", "first").replace("script.sh", "'echo hi\n\n'"))
+    ran = hansa("apply", "-f", str(file))
+    assert "first stands for several clusters, and HANSA_URL sends all of them to one" in ran.err
+    assert admin.seen == []
+
+
+def test_the_owner_of_what_was_made(admin: SmallServer, hansa: Hansa, fdl: str) -> None:
+    admin.on("GET /system/services/first", b"404 page not found", status=404)
+    admin.on("GET /system/services/first", {"name": "first", "owner": "bob"})
+    admin.on("POST /system/services", b"", status=201)
+    ran = hansa("apply", "-f", fdl, "--json")
+    assert [row.get("owner") for row in ran.json()] == ["bob", None]
+
+
+STAR = """
+functions:
+  oscar:
+  - lubeck:
+      name: star
+      image: busybox
+      script: script.sh
+      federation:
+        topology: star
+        members:
+        - {type: oscar, cluster_id: visby, service_name: star-v}
+        - {type: oscar, cluster_id: riga, service_name: star-r}
+"""
+
+
+@pytest.fixture
+def star(fdl: str, server: SmallServer, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A federated service, without a refresh token. Of its two members one is known with a password."""
+    Path(fdl).write_text(STAR)
+    server.on("GET /v1/about", {"name": "hansa"}, Content_Type="application/json")
+    server.on("POST /system/services", b"", status=201).on("PUT /system/services", b"", status=204)
+    monkeypatch.setenv("HANSA_PASSWORD", "of-visby")
+    assert hansa("login", "http://127.0.0.2:1", "-n", "visby", "--user", "admin", "--no-check").code == 0
+    assert hansa("login", "http://127.0.0.3:1", "-n", "riga", "--token", "t", "--no-check").code == 0
+    assert hansa("login", server.url, "-n", "lubeck", "--user", "admin", "--no-check").code == 0
+    monkeypatch.delenv("HANSA_PASSWORD")
+    return fdl
+
+
+def test_passwords_do_not_go_along_unasked(server: SmallServer, hansa: Hansa, star: str) -> None:
+    ran = hansa("apply", "-f", star)
+    assert ran.code == 1
+    assert "the password of user admin of visby would have to go along to lubeck, and nobody can be asked" in ran.err
+    assert "--send-credentials" in ran.err
+    assert (server.calls("POST"), server.calls("PUT")) == ([], [])
+    told = hansa("apply", "-f", star, "--dry-run")
+    assert told.code == 0
+    assert "the password of user admin of visby would go along to lubeck" in told.err
+
+
+def test_passwords_go_along_when_the_person_says_so(server: SmallServer, hansa: Hansa, star: str) -> None:
+    ran = hansa("apply", "-f", star, "--send-credentials")
+    assert "star: the password of user admin of visby goes along; lubeck keeps it encrypted" in ran.err
+    (sent,) = server.calls("POST")
+    clusters = sent.json()["clusters"]
+    assert (clusters["visby"]["auth_user"], clusters["visby"]["auth_password"]) == ("admin", "of-visby")
+    assert (clusters["riga"]["auth_user"], clusters["riga"]["auth_password"]) == ("", "")
+
+
+@pytest.mark.parametrize(("answer", "sent"), [("y\n", 1), ("n\n", 0)])
+def test_a_person_is_asked(
+    server: SmallServer, hansa: Hansa, star: str, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
+) -> None:
+    person = io.StringIO(answer)
+    monkeypatch.setattr(person, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", person)
+    ran = hansa("apply", "-f", star)
+    assert "send the password of user admin of visby along?" in ran.err
+    assert (len(server.calls("POST")), ran.code) == (sent, 1 - sent)
+
+
+def test_nothing_goes_again_that_the_service_has(server: SmallServer, hansa: Hansa, star: str) -> None:
+    known = {"endpoint": "http://127.0.0.2:1", "auth_user": "admin", "auth_password": "", "ssl_verify": True}
+    server.on("GET /system/services/star", {"name": "star", "owner": "ada", "clusters": {"visby": known}})
+    ran = hansa("apply", "-f", star)
+    assert (ran.code, ran.err) == (0, "")
+    (sent,) = server.calls("PUT")
+    assert sent.json()["clusters"]["visby"] == known
+    elsewhere = {**known, "endpoint": "http://127.0.0.9:1"}
+    server.on("GET /system/services/star", {"name": "star", "clusters": {"visby": elsewhere}})
+    assert hansa("apply", "-f", star).code == 0  # the first answer was still due
+    assert hansa("apply", "-f", star).code == 1
+
+
+def test_nothing_is_said_when_nothing_goes(server: SmallServer, hansa: Hansa, star: str) -> None:
+    assert hansa("profile", "rm", "visby").code == 0
+    ran = hansa("apply", "-f", star)
+    assert (ran.code, ran.err) == (0, "")
 
 
 def test_federation_warnings_are_passed_on(admin: SmallServer, hansa: Hansa, fdl: str) -> None:

@@ -64,6 +64,8 @@ def test_sharing(admin: SmallServer, hansa: Hansa) -> None:
     assert hansa("bucket", "share", "data", "--with", "c", "--without", "a").code == 0
     assert hansa("bucket", "share", "data", "--public").code == 0
     assert hansa("bucket", "share", "data").code == 2
+    both = hansa("bucket", "share", "data", "--public", "--private")
+    assert both.err.startswith("error: --public and --private contradict each other")
     assert [(seen.json()["visibility"], seen.json()["allowed_users"]) for seen in admin.calls("PUT")] == [
         ("restricted", ["b", "c"]), ("public", [])
     ]  # fmt: skip

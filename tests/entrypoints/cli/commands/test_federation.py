@@ -108,3 +108,33 @@ def test_show_of_an_older_manager_and_of_a_service_without_members(admin: SmallS
     admin.on("GET /system/federation/alone", {"topology": "none", "members": None, "credentials": STATE})
     told = hansa("federation", "show", "alone")
     assert ("credentials" in told.out, "no members" in told.err) == (False, True)
+
+
+def test_add_sends_no_password_unasked(server: SmallServer, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANSA_PASSWORD", "of-visby")
+    assert hansa("login", "http://127.0.0.2:1", "-n", "visby", "--user", "admin", "--no-check").code == 0
+    assert hansa("login", server.url, "-n", "lubeck", "--user", "admin", "--no-check").code == 0
+    monkeypatch.delenv("HANSA_PASSWORD")
+    server.on("GET /v1/about", {"name": "hansa"}, Content_Type="application/json")
+    server.on(f"GET {PATH}", {**STATE, "state": "none"})
+    server.on("POST /system/federation/hello", {"topology": "star", "members": []})
+    ran = hansa("federation", "add", "hello", "visby/hello-v")
+    assert (ran.code, server.calls("POST")) == (1, [])
+    assert "user admin of visby" in ran.err
+    assert hansa("federation", "add", "hello", "visby/hello-v", "--send-credentials").code == 0
+    (sent,) = server.calls("POST")
+    assert sent.json()["clusters"]["visby"]["auth_password"] == "of-visby"
+
+
+def test_add_sends_no_password_where_a_refresh_token_serves(
+    server: SmallServer, hansa: Hansa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANSA_PASSWORD", "of-visby")
+    assert hansa("login", "http://127.0.0.2:1", "-n", "visby", "--user", "admin", "--no-check").code == 0
+    assert hansa("login", server.url, "-n", "lubeck", "--user", "admin", "--no-check").code == 0
+    server.on("GET /v1/about", {"name": "hansa"}, Content_Type="application/json")
+    server.on(f"GET {PATH}", {**STATE, "state": "ok"})
+    server.on("POST /system/federation/hello", {"topology": "star", "members": []})
+    assert hansa("federation", "add", "hello", "visby/hello-v").code == 0
+    (sent,) = server.calls("POST")
+    assert sent.json()["clusters"]["visby"]["auth_password"] == ""

@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from entrypoints.cli.small_server import Hansa, SmallServer
 from hansa.entrypoints.cli import profiles
+from real.hub import ADMIN, Hub
 
 PROGRAM = [sys.executable, "-c", "from hansa.entrypoints.cli import main; main()"]
 
@@ -26,7 +29,11 @@ def test_login_use_and_logout(server: SmallServer, hansa: Hansa) -> None:
     assert hansa("profile", "rm", "riga").code == 4
     ran = hansa("service", "ls")
     assert ran.code == 3
-    assert ran.err.splitlines()[-1].startswith("hint: sign in with: hansa login")
+    assert (
+        ran.err == "error: no cluster is chosen (known: visby)\nhint: choose one: hansa profile use NAME, or -c NAME\n"
+    )
+    assert hansa("logout", "visby").code == 0
+    assert hansa("service", "ls").err.splitlines()[-1].startswith("hint: sign in with: hansa login")
 
 
 def test_credentials_that_fail_are_not_stored(server: SmallServer, hansa: Hansa) -> None:
@@ -34,8 +41,29 @@ def test_credentials_that_fail_are_not_stored(server: SmallServer, hansa: Hansa)
     ran = hansa("login", server.url, "--token", "wrong")
     assert ran.code == 3
     assert "does not accept these credentials" in ran.err
+    assert ran.err.splitlines()[-1] == "hint: check the user and the password, or the token"
     assert profiles.load(profiles.place(os.environ)).known == {}
     assert hansa("login", server.url, "--token", "later", "--no-check").code == 0
+
+
+def test_a_hub_that_was_taken_for_a_cluster(real_hub: Hub, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> None:
+    for password in (real_hub.password, "wrong"):
+        monkeypatch.setenv("HANSA_PASSWORD", password)
+        ran = hansa("login", real_hub.url, "--user", ADMIN)
+        assert ran.code == 1
+        assert ran.err == f"error: {real_hub.url} is a hub\nhint: add --hub\n"
+
+
+def test_a_cluster_that_was_taken_for_a_hub(server: SmallServer, hansa: Hansa) -> None:
+    server.on("GET /system/info", {"version": "4.1"})
+    ran = hansa("login", server.url, "--hub", "--token", "t")
+    assert ran.code == 1
+    assert ran.err == f"error: {server.url} is a cluster's manager\nhint: leave out --hub\n"
+
+
+def test_something_else(server: SmallServer, hansa: Hansa) -> None:
+    assert hansa("login", server.url, "--token", "t").code == 4
+    assert hansa("login", server.url, "--token", "t", "--hub").code != 0
 
 
 def test_a_password_comes_from_stdin(server: SmallServer) -> None:
@@ -58,7 +86,7 @@ def test_without_a_terminal_nobody_is_asked(server: SmallServer) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
+    assert done.stderr.startswith("error: User: not on a terminal, so nobody can be asked; give --user or --token\n")
     assert server.seen == []
 
 

@@ -133,6 +133,8 @@ def test_volumes(admin: SmallServer, hansa: Hansa) -> None:
     admin.on("GET /system/volumes", [{"name": "v", "size": "1Gi", "status": {"phase": "Bound"}}])
     admin.on("POST /system/volumes", {"name": "v"}, status=201).on("DELETE /system/volumes/v", b"attached", status=400)
     assert hansa("volume", "ls").out.split() == ["NAME", "SIZE", "PHASE", "v", "1Gi", "Bound"]
+    assert hansa("volume", "rm", "w").err.startswith("error: remove volume w with everything on it?: not on a terminal")
+    assert hansa("volume", "rm", "w", "-y").err.splitlines()[-1] == "hint: list yours with: hansa volume ls"
     assert hansa("volume", "create", "v", "--size", "1Gi").code == 0
     assert hansa("volume", "create", "v", "--size", "huge").code == 1
     ran = hansa("volume", "rm", "v", "-y")
@@ -157,3 +159,27 @@ def test_a_doctors_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert server.report(checks, Screen()) == 0
     assert server.report([*checks, Check("python", False, "3.9", "install 3.11")], Screen()) == 1
     assert capsys.readouterr().err.splitlines()[-2:] == ["error: python: 3.9", "hint: install 3.11"]
+
+
+def test_where_volumes_are_attached(admin: SmallServer, hansa: Hansa) -> None:
+    at = [{"service_name": "up", "mount_path": "/data"}]
+    admin.on("GET /system/volumes", [{"name": "v", "attachments": at, "status": {"phase": "in_use"}}])
+    assert hansa("volume", "ls").out.split() == ["NAME", "ATTACHMENTS", "PHASE", "v", "up:/data", "in_use"]
+
+
+@pytest.mark.parametrize("command", ["show", "logs"])
+def test_a_job_by_its_name_alone(admin: SmallServer, hansa: Hansa, command: str) -> None:
+    admin.on("GET /v1/jobs/up-7", {"name": "up-7", "service": "up"})
+    admin.on("GET /system/logs/up", {"jobs": {"up-7": {"status": "Succeeded"}}})
+    admin.on("GET /system/logs/up/up-7", b"Succeeded\n")
+    ran = hansa("job", command, "up-7")
+    assert ran.code == 0, ran.err
+    assert "Succeeded" in ran.out
+    gone = hansa("job", command, "down-7")
+    assert (gone.code, "there is no service down-7" in gone.err) == (4, True)
+
+
+def test_a_backup_without_a_terminal_wants_a_passphrase(hansa: Hansa) -> None:
+    ran = hansa("hub", "backup", "file")
+    assert ran.code == 2
+    assert "give --passphrase-file, or set HANSA_HUB_PASSPHRASE" in ran.err

@@ -57,6 +57,22 @@ def test_a_script_that_fails_is_no_unreachable_cluster(admin: SmallServer, hansa
     assert hansa("run", "gone").code == 6
 
 
+def test_why_a_script_failed(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/services/up", SERVICE)
+    why = "out of memory: used more than 64Mi"
+    admin.on("POST /run/up", b"Killed\n", status=502, X_Hansa_Exit_Code="137", X_Hansa_Reason=why)
+    assert hansa("run", "up").err == f"Killed\nerror: the script of up failed: {why}\n"
+
+
+def test_a_service_that_is_not_there(server: SmallServer, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANSA_URL", server.url)
+    monkeypatch.setenv("HANSA_TOKEN", "jwt")
+    ran = hansa("run", "gone")
+    assert ran.code == 4
+    assert ran.err.startswith("error: there is no service gone in ")
+    assert "--async" not in ran.err
+
+
 def test_a_job_named_by_the_manager(admin: SmallServer, hansa: Hansa) -> None:
     admin.on("GET /system/services/up", SERVICE).on("POST /job/up", b"", status=201, X_Hansa_Job="up-7")
     assert hansa("run", "up", "--async").out == "up-7\n"
@@ -80,6 +96,24 @@ def test_waiting_prints_the_log_and_tells_how_it_ended(
     ran = hansa("run", "up", "--async", "--wait")
     assert (ran.code, ran.out) == (code, "working\n")
     assert status in ran.err
+
+
+def test_waiting_tells_why_it_takes_so_long(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/services/up", SERVICE).on("POST /job/up", b"", status=201, X_Hansa_Job="up-7")
+    admin.on("GET /system/logs/up", {"jobs": {"up-7": {"status": "Pending"}}})
+    admin.on("GET /v1/jobs/up-7", {"name": "up-7", "service": "up", "reason": "your quota of 2 cpu is used up"})
+    ran = hansa("run", "up", "--async", "--wait", "--timeout", "2")
+    assert ran.code == 6
+    assert "job up-7 waits: your quota of 2 cpu is used up" in ran.err
+    assert "has not ended after 2 s (Pending: your quota of 2 cpu is used up)" in ran.err
+
+
+def test_waiting_tells_why_it_failed(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/services/up", SERVICE).on("POST /job/up", b"", status=201, X_Hansa_Job="up-7")
+    admin.on("GET /system/logs/up", {"jobs": {"up-7": {"status": "Failed"}}})
+    admin.on("GET /v1/jobs/up-7", {"name": "up-7", "service": "up", "reason": "it asks for more than the quota"})
+    ran = hansa("run", "up", "--async", "--wait")
+    assert "error: job up-7 ended as Failed: it asks for more than the quota" in ran.err
 
 
 @pytest.mark.parametrize(

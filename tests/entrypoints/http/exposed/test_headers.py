@@ -1,5 +1,6 @@
 """Which headers pass, for any headers at all? The attacks with a real service are in journeys/test_tenant_pages.py."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +44,13 @@ def test_the_rest_passes_as_it_is() -> None:
     raw = [(b"X-Own", b"1"), (b"accept", b"*/*"), (b"x-own", b"2")]
     assert headers.inward(raw) == raw
     assert headers.outward(raw, BASE, sandboxed=False) == raw
+
+
+def test_what_a_process_agrees_to_is_all_that_a_visitor_hears_of_its_handshake() -> None:
+    told = [b"Sec-WebSocket-Accept: x", b"sec-websocket-protocol: chat\t, more"]
+    assert headers.agreed([*told, b"Set-Cookie: a=b", b"sec-websocket-key: k", b"sec-websocket-accept"]) == told
+
+
+@pytest.mark.parametrize("control", [b"\r", b"\n", b"\0", b"\x0b", b"\x7f"])
+def test_no_line_of_it_holds_another(control: bytes) -> None:
+    assert headers.agreed([b"sec-websocket-protocol: chat" + control + b"set-cookie: a=b"]) == []

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 
 from hansa import resources, storage
-from hansa.drivers.local import remove
+from hansa.drivers.runs.removal import remove
 from hansa.drivers.s3 import OpenStore
 from hansa.entrypoints.http import context, problems
 from hansa.entrypoints.http.door import Door

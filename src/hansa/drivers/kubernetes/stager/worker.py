@@ -7,7 +7,6 @@ script is not over in time says so, and is thrown away.
 
 import dataclasses
 import os
-import shutil
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +17,7 @@ import msgspec
 
 from hansa.drivers.kubernetes.stager import calls, folders, paper, program
 from hansa.drivers.kubernetes.stager.calls import Answer, Call
-from hansa.drivers.runs import environment, reply, words
+from hansa.drivers.runs import environment, removal, reply, words
 from hansa.drivers.runs.stager.errors import Refused, Trouble
 from hansa.drivers.runs.stager.plan import Plan
 from hansa.kernel import errors
@@ -62,7 +61,7 @@ class Worker:
 
     def _run(self, call: Call, end: float) -> int | None:
         """The script's exit code, or None when its time is over."""
-        _lay_out(call)
+        Path(calls.CALL).write_text(environment.call_file(call.variables)[1])
         pipe = None
         while pipe is None:
             try:
@@ -81,14 +80,11 @@ class Worker:
         return None
 
 
-def _lay_out(call: Call) -> None:
-    Path(calls.CALL).write_text(environment.call_file(call.variables)[1])
-    Path(calls.OUT).write_bytes(b"")
-    Path(calls.END).unlink(missing_ok=True)
-
-
 def _cleared() -> None:
-    """Nothing of a former call is left where a script looks."""
+    """Nothing of a former call is left where a script looks, or where its answer is looked for. Raises OSError if
+    something is: another caller is about to come."""
+    for said in (calls.CALL, calls.OUT, calls.END):  # not emptied: what a script left running may still print there
+        _remove(Path(said))
     for path in folders.JOB.iterdir():
         if path.name == "output":
             for left in path.iterdir():
@@ -103,7 +99,7 @@ def _cleared() -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        removal.remove(path)
     else:
         path.unlink(missing_ok=True)
 

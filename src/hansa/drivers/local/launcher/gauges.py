@@ -20,6 +20,8 @@ _REST = 4  # times as long as a look took: it never uses more than a fifth of a 
 _SLACK = 2**20
 _GENEROUS = 64 * 2**20
 _NICE = 5
+_AGAIN = 0.1  # seconds
+_MOST_FAILURES = 3  # in a row: a machine may be short of something for a moment
 
 
 class Gauges:
@@ -34,6 +36,8 @@ class Gauges:
         self._jobs: dict[str, protocol.Message] = {}
         self._channel: socket.socket | None = None
         self._pid = 0
+        self.due = float("inf")
+        """When to try again to start the one who looks."""
 
     def begin(self, id: str, pid: int, watched: list[tuple[str, int, bool]], most_memory: int) -> None:
         """`most_memory` is 0 where a cgroup sees to it."""
@@ -50,8 +54,11 @@ class Gauges:
         if pid == self._pid:
             self._pid = 0
             self.close()
-            for told in list(self._jobs.values()):
-                self._tell(told)
+            self._tell_all()
+
+    def tick(self) -> None:
+        if time.monotonic() >= self.due:
+            self._tell_all()
 
     def close(self) -> None:
         channel, self._channel = self._channel, None
@@ -59,9 +66,17 @@ class Gauges:
             self._events.unregister(channel)
             channel.close()
 
+    def _tell_all(self) -> None:
+        self.due = float("inf")
+        for told in self._jobs.values():
+            self._tell(told)
+
     def _tell(self, message: protocol.Message) -> None:
         if self._channel is None and not self._pid:
-            self._start()
+            try:
+                self._start()
+            except OSError:  # no room for another process just now: then its successor hears all
+                self.due = time.monotonic() + _AGAIN
         if self._channel is None:
             return  # it has died: `ended` comes next, and tells all of it to its successor
         try:
@@ -70,13 +85,18 @@ class Gauges:
             self.close()
 
     def _start(self) -> None:
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._pid = os.fork()
-        if self._pid == 0:
-            _look(self._setting, theirs)
-        theirs.close()
-        self._channel.settimeout(_SLOWEST)
-        self._events.register(self._channel, selectors.EVENT_READ, self._hear)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                self._pid = os.fork()
+            except OSError:
+                ours.close()
+                raise
+            if self._pid == 0:
+                _look(self._setting, theirs)
+        self._channel = ours
+        ours.settimeout(_SLOWEST)
+        self._events.register(ours, selectors.EVENT_READ, self._hear)
 
     def _hear(self) -> None:
         assert self._channel is not None
@@ -97,8 +117,21 @@ class _Watched:
     scratch: bool  # it has file systems of memory
     most: dict[str, int] = field(default_factory=dict)  # of shared folders, which may have held more before
     due: float = 0.0
+    failures: int = 0
 
-    def holds_too_much(self) -> protocol.Reason | None:
+    def judge(self) -> protocol.Reason | None:
+        """Whether to end it. A job that cannot be looked at works against us; the others are looked at all the same."""
+        try:
+            found = self._holds_too_much()
+        except Exception:
+            self.failures += 1
+            if self.failures < _MOST_FAILURES:
+                return None
+            return "disk" if self.folders else "oom"
+        self.failures = 0
+        return found
+
+    def _holds_too_much(self) -> protocol.Reason | None:
         living = self._processes()
         if self.memory and memory.exceeds(living, self.memory, scratch=self.scratch):
             return "oom"
@@ -150,7 +183,7 @@ def _look(setting: child.Setting, channel: socket.socket) -> NoReturn:
                 began = time.monotonic()
                 if job.due > began:
                     continue
-                if (reason := job.holds_too_much()) is not None:
+                if (reason := job.judge()) is not None:
                     protocol.send(channel, protocol.encode({"id": id, "reason": reason}))
                 now = time.monotonic()
                 job.due = now + min(max(_FASTEST, _REST * (now - began)), _SLOWEST)

@@ -79,11 +79,12 @@ class Job:
             self.kill("stopped")
             return
         self.due = min(self.due, time.monotonic() + grace)
-        members = self._members()
-        if self._setting.level.filesystem == "bwrap":
-            members.discard(self.pid)  # the death of bwrap ends all others at once; its pid 1 ignores the signal
-        for pid in members:
-            processes.signal_process(pid, signal.SIGTERM)
+        with contextlib.suppress(OSError):  # it is killed after the grace
+            members = self._members()
+            if self._setting.level.filesystem == "bwrap":
+                members.discard(self.pid)  # the death of bwrap ends all others at once; its pid 1 ignores the signal
+            for pid in members:
+                processes.signal_process(pid, signal.SIGTERM)
 
     def kill(self, reason: protocol.Reason) -> None:
         if self._status is None and not self._killed:
@@ -132,12 +133,12 @@ class Job:
         return set()  # who left the process group cannot be found any more
 
     def _kill_tree(self) -> None:
-        if self._group is not None:
-            with contextlib.suppress(FileNotFoundError):
-                self._group.kill()
         if self._status is None:
             processes.signal_process(self.pid)  # it may not have joined its group yet
-        if self._group is None:
+        with contextlib.suppress(OSError):  # out of descriptors, say: `tick` tries again
+            if self._group is not None:
+                self._group.kill()
+                return
             processes.signal_group(self.pid)
             for pid in self._members():
                 processes.signal_process(pid)
@@ -145,4 +146,7 @@ class Job:
     def _is_gone(self) -> bool:
         if self._group is not None:
             return self._group.remove()
-        return not self._members()
+        try:
+            return not self._members()
+        except OSError:
+            return False

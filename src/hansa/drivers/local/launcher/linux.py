@@ -46,8 +46,8 @@ def enter_namespace(fd: int, kind: int) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     result = _libc.mount(
-        source.encode(),
-        target.encode(),
+        os.fsencode(source),
+        os.fsencode(target),
         kind.encode() or None,
         ctypes.c_ulong(flags),
         options.encode() or None,

@@ -25,6 +25,7 @@ from .spare import Spare
 _SWEEP_SECONDS = 3.0
 _MOVING = "stager.program"
 _SPARE_DELAY = 0.003  # the job just started goes first
+_SPARE_AGAIN = 1.0  # a machine may have no room for a process, or for its descriptors, for a while
 
 
 class Launcher:
@@ -77,15 +78,20 @@ class Launcher:
     def _keep_spare(self) -> None:
         """And whatever else can be done ahead, while nobody waits."""
         if self._spare is None and not self._manager_gone and time.monotonic() >= self._spare_due:
-            self._spare = self._new_spare()
+            try:
+                self._spare = self._new_spare()
+            except OSError:
+                self._spare_due = time.monotonic() + _SPARE_AGAIN
+                return
             self._spare_due = float("inf")
-            self._program()
+            with contextlib.suppress(OSError, ImportError):
+                self._program()
 
     def _new_spare(self) -> Spare:
         return Spare(self._setting, self._tree, next(self._spares))
 
     def _pause(self) -> float | None:
-        due = min((*(job.due for job in self._jobs.values()), self._dials.due, self._spare_due))
+        due = min((*(job.due for job in self._jobs.values()), self._dials.due, self._gauges.due, self._spare_due))
         return None if due == float("inf") else max(0.0, due - time.monotonic())
 
     def _watch(self, source: int | socket.socket, react: Callable[[], object]) -> None:
@@ -111,12 +117,15 @@ class Launcher:
         if message["op"] == "start":
             order = protocol.Order(**message["order"])
             try:
+                if not fds:
+                    raise ValueError("there is no room for its descriptors")
                 self._start(order, fds[0], fds[1:])
             except (OSError, ValueError) as error:
                 self._report({"event": "failed", "id": order.id, "error": str(error)})
             return
         if message["op"] == "stage":
-            self._stage(message, fds)
+            with contextlib.suppress(OSError, ImportError):
+                self._stage(message, fds)
             return
         if message["op"] == "unstage":
             for pid in [pid for pid, call in self._movers.items() if call == message["call"]]:
@@ -137,7 +146,9 @@ class Launcher:
                 job.kill("killed")
 
     def _stage(self, message: protocol.Message, fds: list[int]) -> None:
-        """The manager hears of the child's end by the end of their connection."""
+        """The manager hears of the child's end by the end of their connection, also if it never began."""
+        if not fds:
+            return  # there was no room for them
         program = self._program()
         for verify in message["tls"]:
             program.prepare(verify=verify)
@@ -158,22 +169,23 @@ class Launcher:
             raise ValueError("a job of this id runs already")
         if not self._uids:
             raise ValueError("as many jobs run as there are uids for them")
-        failure, failing = os.pipe2(os.O_CLOEXEC)
-        gate = os.pipe2(os.O_CLOEXEC) if order.hold else None
-        uid = self._uids.popleft()
         spare, self._spare = self._spare or self._new_spare(), None
         self._spare_due = time.monotonic() + _SPARE_DELAY
+        uid, pipes = self._uids.popleft(), list[int]()
         try:
+            pipes += os.pipe2(os.O_CLOEXEC)
+            pipes += os.pipe2(os.O_CLOEXEC) if order.hold else ()
+            failure, failing, *gates = pipes
+            gate = (gates[0], gates[1]) if gates else None
             fds = child.Descriptors(output=output, failure=failing, gate=gate, disks=tuple(disks))
             job = Job(self._setting, order, spare, uid, fds)
         except OSError:
             spare.discard()
             self._uids.append(uid)
-            for fd in (failure, *(gate or ())):
+            for fd in pipes:
                 os.close(fd)
             raise
-        finally:
-            os.close(failing)
+        os.close(failing)
         self._jobs[job.id] = job
         most_memory = 0 if job.by_cgroup else max(order.memory, cgroups.LEAST_MEMORY)
         self._gauges.begin(job.id, job.pid, order.watched, most_memory)
@@ -233,6 +245,7 @@ class Launcher:
             if ended is not None:
                 self._finish(job, ended)
         self._dials.tick()
+        self._gauges.tick()
 
     def _finish(self, job: Job, ended: Ended) -> None:
         if job.id in self._births:  # so short a life that its beginning is still unread

@@ -48,12 +48,12 @@ def _numbers(path: str) -> dict[str, int] | None:
     """Lines like `RssAnon:  152 kB`, in bytes; None if there is no such file, or nothing in it."""
     found = {}
     try:
-        with open(path, errors="replace") as lines:
+        with open(path, "rb") as lines:  # a process may give itself any name: as text it could be several lines
             for line in lines:
-                name, _, rest = line.partition(":")
+                name, _, rest = line.partition(b":")
                 words = rest.split()
-                if words[1:] == ["kB"]:
-                    found[name] = int(words[0]) * _KIB
+                if words[1:] == [b"kB"] and words[0].isdigit():
+                    found[name.decode(errors="replace")] = int(words[0]) * _KIB
     except OSError:
         return None
     return found or None

@@ -39,6 +39,8 @@ def children(pid: int) -> set[int]:
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as listing:
             return {int(child) for child in listing.read().split()}
+    except ProcessLookupError:  # it ended while we read
+        return set()
     except FileNotFoundError:
         if not os.path.exists(f"/proc/{pid}"):
             return set()
@@ -70,11 +72,7 @@ def is_namespaced(pid: int) -> bool:
 
 
 def _namespace_depth(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/status") as status:
-            return len(status.read().partition("NSpid:")[2].partition("\n")[0].split())
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
+    return len(_status(pid).get(b"NSpid", b"").split())
 
 
 def _all() -> list[int]:
@@ -82,12 +80,21 @@ def _all() -> list[int]:
 
 
 def _uid(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/status") as status:
-            text = status.read()
-    except (FileNotFoundError, ProcessLookupError):
+    told = _status(pid)
+    if not told or told[b"State"].startswith(b"Z"):
         return None
-    return None if "State:\tZ" in text else int(text.split("Uid:")[1].split()[0])
+    return int(told[b"Uid"].split()[0])
+
+
+def _status(pid: int) -> dict[bytes, bytes]:
+    """What the kernel tells, by line; nothing if it is gone. Never to be searched as a whole: the first line holds a
+    name that the process gave itself, and it may be any text but a newline."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as status:
+            lines = [line.partition(b":") for line in status]
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return {key: value.strip() for key, _, value in lines}
 
 
 def _parent(pid: int) -> int | None:

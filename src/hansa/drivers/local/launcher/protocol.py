@@ -12,6 +12,7 @@ module: the manager as part of the package, the launcher alone. The order of tal
 
 import array
 import json
+import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -124,17 +125,21 @@ def send(channel: socket.socket, packet: bytes, fds: Sequence[int] = ()) -> None
 
 
 def receive(channel: socket.socket) -> tuple[Message | None, list[int]]:
-    """The next message and its file descriptors; None when the other side is gone.
+    """The next message and its file descriptors, all or none; None when the other side is gone.
 
     Not `socket.recv_fds`: that one ignores its flags, and descriptors would be inheritable for a moment.
     """
     room = socket.CMSG_SPACE(_MOST_FDS * array.array("i").itemsize)
     try:
-        packet, ancillary, _, _ = channel.recvmsg(_RECEIVED_AT_MOST, room, socket.MSG_CMSG_CLOEXEC)
+        packet, ancillary, flags, _ = channel.recvmsg(_RECEIVED_AT_MOST, room, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:  # the other side died with our packets unread
         return None, []
     received = array.array("i")
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             received.frombytes(data[: len(data) - len(data) % received.itemsize])
+    if flags & socket.MSG_CTRUNC:  # we had no room for all of them, and some are no use
+        for fd in received:
+            os.close(fd)
+        received = array.array("i")
     return (json.loads(packet) if packet else None), list(received)

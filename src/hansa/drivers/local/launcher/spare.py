@@ -20,14 +20,18 @@ class Spare:
 
     def __init__(self, setting: child.Setting, tree: cgroups.Tree | None, number: int) -> None:
         self.group = cgroups.Group(tree, f"job-{number}") if tree is not None else None
-        if self.group is not None:
-            self.group.create()
-        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * protocol.LARGEST_PACKET)
-        self.pid = os.fork()
-        if self.pid == 0:
-            child.run(setting, self.group, theirs)
-        theirs.close()
+        with contextlib.ExitStack() as undone:
+            if self.group is not None:
+                undone.callback(self.group.remove)
+                self.group.create()
+            self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                undone.callback(self._orders.close)
+                self._orders.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * protocol.LARGEST_PACKET)
+                self.pid = os.fork()
+                if self.pid == 0:
+                    child.run(setting, self.group, theirs)
+            undone.pop_all()
 
     def employ(self, order: protocol.Order, uid: int, fds: child.Descriptors) -> None:
         """Let it become that job, under the limits of that job. The folder is the job's once the job has started."""

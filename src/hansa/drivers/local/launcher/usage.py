@@ -17,28 +17,30 @@ _BLOCK = 512
 
 def of_folder(folder: str, most: int) -> int:
     """Bytes in all files below. Beyond `most` it does not go on."""
+    return _within(folder, None, most, set(), 0)
+
+
+def _within(name: str, parent: int | None, most: int, linked: set[int], depth: int) -> int:
+    if depth > _DEEPEST:
+        return TOO_MUCH
     try:
-        top = _opened(folder, None)
-    except FileNotFoundError:
+        folder = _opened(name, parent)
+        try:
+            return _below(folder, most, linked, depth)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:  # it goes away just now; what lies beside it stays
         return 0
     except OSError:
         return TOO_MUCH
-    try:
-        return _below(top, most, set(), 0)
-    except FileNotFoundError:  # it goes away just now
-        return 0
-    finally:
-        os.close(top)
 
 
 def _below(folder: int, most: int, linked: set[int], depth: int) -> int:
-    if depth > _DEEPEST:
-        return TOO_MUCH
     used, folders = 0, []
     with os.scandir(folder) as entries:
         for entry in entries:
             try:
-                facts = entry.stat(follow_symlinks=False)
+                facts = _facts(entry, folder)
             except FileNotFoundError:
                 continue
             if facts.st_nlink > 1 and not stat.S_ISDIR(facts.st_mode):
@@ -51,19 +53,18 @@ def _below(folder: int, most: int, linked: set[int], depth: int) -> int:
             if used > most:
                 return used
     for name in folders:
-        try:
-            below = _opened(name, folder)
-        except FileNotFoundError:
-            continue
-        except OSError:
-            return TOO_MUCH
-        try:
-            used += _below(below, most - used, linked, depth + 1)
-        finally:
-            os.close(below)
+        used += _within(name, folder, most - used, linked, depth + 1)
         if used > most:
             return used
     return used
+
+
+def _facts(entry: os.DirEntry[str], folder: int) -> os.stat_result:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except PermissionError:  # it may be listed, not entered: closed by a job that is our own user, as in `_opened`
+        os.fchmod(folder, 0o700)
+        return entry.stat(follow_symlinks=False)
 
 
 def _opened(name: str, folder: int | None) -> int:
@@ -102,13 +103,13 @@ def _open_files(pid: int, devices: set[int], found: dict[tuple[int, int], int]) 
 
 def _mapped_files(pid: int, devices: set[int], found: dict[tuple[int, int], int]) -> None:
     """Their length in memory is all that can be seen of them."""
-    with open(f"/proc/{pid}/maps", errors="replace") as table:
+    with open(f"/proc/{pid}/maps", "rb") as table:  # as text a carriage return in a name would end a line
         for line in table:
-            if not line.endswith("(deleted)\n"):
+            if not line.endswith(b"(deleted)\n"):
                 continue
             span, _, _, numbers, inode = line.split(maxsplit=5)[:5]
-            major, minor = (int(part, 16) for part in numbers.split(":"))
+            major, minor = (int(part, 16) for part in numbers.split(b":"))
             key = (os.makedev(major, minor), int(inode))
             if key[0] in devices and key not in found:
-                start, end = (int(part, 16) for part in span.split("-"))
+                start, end = (int(part, 16) for part in span.split(b"-"))
                 found[key] = end - start

@@ -1,5 +1,7 @@
 """What can go wrong when files are moved? It passes (`Trouble`), or it does not (`Refused`)."""
 
+ODD_LETTERS = "a name or a key has letters that cannot be sent to the store"
+
 
 class Refused(Exception):
     """Trying again cannot help."""

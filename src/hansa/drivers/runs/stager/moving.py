@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from . import beneath, unfinished
 from .beneath import LeftFile
-from .errors import NotYet, Refused, TooLarge, Trouble
+from .errors import ODD_LETTERS, NotYet, Refused, TooLarge, Trouble
 from .plan import Plan
 from .s3 import S3
 from .unfinished import Unfinished
@@ -135,12 +135,11 @@ class Mover:
             raise TooLarge(self._brought + length, self._plan.disk)
 
     def _upload(self, index: int, bucket: str, key: str, file: LeftFile) -> None:
-        store = self._store(index)
-
         def note(begun: str) -> None:
             unfinished.keep(self._job, Unfinished(index, bucket, key, begun))
 
         def once() -> None:
+            store = self._store(index)
             self._abort_unfinished()
             if isinstance(store, S3):
                 store.upload(bucket, key, file.fd, file.size, note)
@@ -193,6 +192,9 @@ class Mover:
                 raise
             except Refused as error:
                 raise Refused(f"could not {what}: {error}") from error
+            except ValueError:  # its own words may hold the keys
+                shown = what.encode(errors="replace").decode()
+                raise Refused(f"could not {shown}: {ODD_LETTERS}") from None
             except NotYet as error:
                 if time.monotonic() - began > min(_NOT_YET, self._plan.patience):
                     raise Refused(f"could not {what}: {error}") from error

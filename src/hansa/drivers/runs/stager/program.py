@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from . import web
-from .errors import Refused, TooLarge, Trouble
+from .errors import ODD_LETTERS, Refused, TooLarge, Trouble
 from .moving import mover
 from .plan import Plan
 
@@ -61,5 +61,7 @@ def run(way: str, plan: bytes, channel: Channel, job: int, mount: int) -> dict[s
         return {"failed": str(error), "needed": error.needed}
     except (Refused, Trouble) as error:
         return {"failed": str(error), "temporary": isinstance(error, Trouble)}
+    except ValueError:
+        return {"failed": ODD_LETTERS}
     except OSError as error:
         return {"failed": f"{os.strerror(error.errno) if error.errno else error}", "disk": error.errno or 0}

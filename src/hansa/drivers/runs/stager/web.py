@@ -6,6 +6,7 @@ No redirect is followed, no proxy of the environment is used, and the name that 
 import encodings.idna  # noqa: F401 - http.client asks for it by name, behind walls where nothing can be loaded any more
 import http.client
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ Dial = Callable[[], socket.socket]
 CHUNK = 256 * 1024
 _SECONDS = 60.0  # without a byte from the other side
 _LARGEST_ANSWER = 8 * 2**20  # of an answer that is kept in memory
+_LENGTH = re.compile(r"-1|[0-9]{1,18}")
 _FOREIGN = (OSError, http.client.HTTPException)
 
 _contexts: dict[bool, ssl.SSLContext] = {}
@@ -118,8 +120,8 @@ class Web:
             content = self._next(answer)  # a refusal is short; the rest of a long one is not waited for
             self.close()
             return Answer(answer.status, answer.headers, content)
-        left, written = int(answer.headers.get("Content-Length", "-1")), 0
         try:
+            left, written = _length(answer), 0
             room(left)
             while chunk := self._next(answer):
                 left -= len(chunk)
@@ -189,6 +191,14 @@ class Web:
             made.sock = sock
             self._connection = made
         return self._connection
+
+
+def _length(answer: http.client.HTTPResponse) -> int:
+    """What the store says; -1 if it says nothing."""
+    said = answer.headers.get("Content-Length", "-1")
+    if not _LENGTH.fullmatch(said):
+        raise Refused("the store tells a length that is no number")
+    return int(said)
 
 
 def _write_all(fd: int, data: bytes) -> None:

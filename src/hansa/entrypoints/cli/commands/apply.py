@@ -1,7 +1,8 @@
 """`hansa apply`: make the services of an FDL file exist as the file says."""
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hansa.entrypoints.cli import differences, exits, options, profiles, session
+from hansa.entrypoints.cli import differences, exits, lending, options, profiles, session
 from hansa.entrypoints.cli.client import Manager
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
@@ -24,6 +25,7 @@ def apply(
     ],
     cluster: options.Cluster = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    send_credentials: options.SendCredentials = False,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds one service may take.")] = 400,
     as_json: options.Json = False,
 ) -> None:
@@ -36,7 +38,9 @@ def apply(
     for warning in parsed.warnings:
         screen.warn(warning)
     with _Clusters.open(cluster, screen) as clusters:
-        outcomes = [_apply_one(definition, clusters, dry_run, timeout, screen) for definition in parsed.definitions]
+        clusters.refuse_twins(parsed.definitions)
+        order = _Order(clusters, screen, dry_run=dry_run, send_credentials=send_credentials, timeout=timeout)
+        outcomes = [_apply_one(definition, order) for definition in parsed.definitions]
     screen.data([outcome.data() for outcome in outcomes])
     failures = [outcome.error for outcome in outcomes if outcome.error is not None]
     for error in failures:
@@ -44,16 +48,33 @@ def apply(
     raise typer.Exit(exits.of_all(failures))
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What the person asked for, for all services of the file."""
+
+    clusters: "_Clusters"
+    screen: Screen
+    dry_run: bool
+    send_credentials: bool
+    timeout: float
+
+
 @dataclass(slots=True)
 class _Outcome:
     service: str
     cluster: str
     action: str
+    owner: str = ""
     changes: list[differences.Change] = field(default_factory=list)
     error: errors.HansaError | None = None
 
+    def line(self) -> str:
+        return f"{self.action}  {self.service}  in {self.cluster}" + (f", owner {self.owner}" if self.owner else "")
+
     def data(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"service": self.service, "cluster": self.cluster, "action": self.action}
+        if self.owner:
+            shown["owner"] = self.owner
         if self.changes:
             shown["changes"] = [
                 {"field": change.field, "before": change.before, "after": change.after} for change in self.changes
@@ -63,36 +84,73 @@ class _Outcome:
         return shown
 
 
-def _apply_one(
-    definition: "fdl.Definition", clusters: "_Clusters", dry_run: bool, timeout: float, screen: Screen
-) -> _Outcome:
+def _apply_one(definition: "fdl.Definition", order: _Order) -> _Outcome:
     outcome = _Outcome(definition.name, definition.cluster_id, "failed")
+    screen = order.screen
     try:
-        manager = clusters.of(definition.cluster_id)
+        manager = order.clusters.of(definition.cluster_id)
         outcome.cluster = manager.name
-        service = definition.with_clusters(clusters.described(definition, manager)).service
         existing = _existing(manager, definition.name)
+        service = definition.with_clusters(_described(definition, existing, manager, order)).service
         if existing is not None:
             outcome.changes = differences.between(existing, service)
-        if dry_run:
+        if order.dry_run:
             outcome.action = _plan(existing, outcome.changes)
         else:
-            method = "POST" if existing is None else "PUT"
-            with screen.waiting(f"{definition.name} in {manager.name}"):
-                answer = manager.call(method, "/system/services", body=service, timeout=timeout)
+            _send(service, existing, manager, order)
             outcome.action = "created" if existing is None else "updated"
-            for note in answer.headers.get_list("x-hansa-warning"):
-                screen.warn(f"{definition.name}: {note[:1000]}")
-            if answer.status_code == 200 and answer.text.strip():  # how OSCAR reports members it could not update
-                screen.warn(f"{definition.name}: {answer.text.strip()[:1000]}")
+            outcome.owner = _owner(existing or _existing_or_nothing(manager, definition.name))
     except errors.HansaError as error:
         error.message = f"{definition.name}: {error.message}"
         outcome.error = error
-    screen.line(f"{outcome.action}  {outcome.service}  in {outcome.cluster}")
-    if dry_run:
+    screen.line(outcome.line())
+    if order.dry_run:
         for change in outcome.changes:
             screen.line(f"    {change}")
     return outcome
+
+
+def _send(service: dict[str, Any], existing: dict[str, Any] | None, manager: Manager, order: _Order) -> None:
+    name, screen = service["name"], order.screen
+    method = "POST" if existing is None else "PUT"
+    with screen.waiting(f"{name} in {manager.name}"):
+        answer = manager.call(method, "/system/services", body=service, timeout=order.timeout)
+    for note in answer.headers.get_list("x-hansa-warning"):
+        screen.warn(f"{name}: {note[:1000]}")
+    if answer.status_code == 200 and answer.text.strip():  # how OSCAR reports members it could not update
+        screen.warn(f"{name}: {answer.text.strip()[:1000]}")
+
+
+def _described(
+    definition: "fdl.Definition", existing: dict[str, Any] | None, manager: Manager, order: _Order
+) -> dict[str, dict[str, Any]]:
+    """The members' clusters that the file does not describe, from our profiles. A federation without a refresh token
+    needs their credentials, which go only to a manager that keeps them encrypted, and only if the person agrees."""
+    members = order.clusters.profiles_of(definition.undescribed_clusters)
+    given = (existing or {}).get("clusters") or {}
+    # What the service has from an earlier time stays there when it is sent back blank.
+    kept = {} if order.send_credentials else {one.name: given[one.name] for one in members if _has(given, one)}
+    needed = definition.federated and not definition.has_refresh_token and manager.keeps_secrets()
+    going = [one for one in members if needed and one.user and one.name not in kept]
+    lending.agree(going, definition.name, manager.name, order.screen, given=order.send_credentials, dry=order.dry_run)
+    return {one.name: session.described(one, with_credentials=one in going) for one in members} | kept
+
+
+def _has(given: dict[str, Any], member: profiles.Profile) -> bool:
+    known = given.get(member.name)
+    return isinstance(known, dict) and bool(known.get("auth_user")) and known.get("endpoint") == member.url
+
+
+def _owner(service: dict[str, Any] | None) -> str:
+    return str((service or {}).get("owner") or "")
+
+
+def _existing_or_nothing(manager: Manager, name: str) -> dict[str, Any] | None:
+    """It was made, so whatever goes wrong here is no failure."""
+    try:
+        return manager.service(name)
+    except errors.HansaError:
+        return None
 
 
 def _plan(existing: dict[str, Any] | None, changes: list[differences.Change]) -> str:
@@ -109,12 +167,13 @@ def _existing(manager: Manager, name: str) -> dict[str, Any] | None:
 
 
 class _Clusters:
-    """The clusters an FDL names, each opened once. An id without a profile means the selected cluster."""
+    """The clusters an FDL's services go to, each opened once."""
 
     def __init__(self, cluster: str | None, screen: Screen) -> None:
         self._path = profiles.place(os.environ)
         self._known = profiles.load(self._path)
         self._cluster = cluster
+        self._asked = session.asked_with(cluster, os.environ)
         self._screen = screen
         self._open: dict[profiles.Profile, Manager] = {}
         self._noted: set[str] = set()
@@ -129,37 +188,51 @@ class _Clusters:
             for manager in clusters._open.values():
                 manager.__exit__(None, None, None)
 
-    def described(self, definition: "fdl.Definition", manager: Manager) -> dict[str, dict[str, Any]]:
-        """The clusters we have profiles of. A federation without a refresh token needs their credentials, which go
-        only to a manager that keeps them encrypted."""
-        needed = definition.federated and not definition.has_refresh_token and manager.keeps_secrets()
-        if needed:
-            self._note(
-                f"{definition.name}: credentials of its members' clusters go along; {manager.name} keeps them encrypted"
+    def profiles_of(self, names: Iterable[str]) -> list[profiles.Profile]:
+        return [self._known.known[name] for name in names if name in self._known.known]
+
+    def refuse_twins(self, definitions: Iterable["fdl.Definition"]) -> None:
+        """Where the file's clusters do not count, one service would overwrite the other."""
+        if not self._asked:
+            return
+        names = Counter(definition.name for definition in definitions)
+        for name in (name for name, count in names.items() if count > 1):
+            raise errors.Invalid(
+                f"{name} stands for several clusters, and {self._asked} sends all of them to one",
+                hint=f"leave {self._asked} out, or give each a name of its own",
             )
-        return {
-            name: session.described(profile, with_credentials=needed) for name, profile in self._known.known.items()
-        }
+
+    def of(self, cluster_id: str) -> Manager:
+        """What the person said wins over the file; the file wins over the cluster in use."""
+        if self._asked:
+            profile = session.choose(self._known, self._cluster, os.environ)
+            if profile.name != cluster_id:
+                self._note(f"the file names {cluster_id}; going to {profile.name}, as you asked with {self._asked}")
+        elif cluster_id in self._known.known:
+            profile = session.choose(self._known, cluster_id, self._environment_for(cluster_id))
+        else:
+            profile = session.choose(self._known, None, os.environ)
+            if cluster_id != profile.name:
+                self._note(f"no profile is named {cluster_id}; its services go to {profile.name}")
+        if profile not in self._open:
+            self._open[profile] = session.connect(profile, self._path)
+        return self._open[profile]
+
+    def _environment_for(self, cluster_id: str) -> Mapping[str, str]:
+        """Credentials of the environment belong to the cluster in use. They go to no other, and a profile's do not
+        silently take their place."""
+        given = next((name for name in ("HANSA_TOKEN", "HANSA_USER") if os.environ.get(name)), "")
+        if given and cluster_id != self._known.current:
+            raise errors.Invalid(
+                f"the file names {cluster_id}, and {given} is for {self._known.current or 'no known cluster'}",
+                hint=f"say where to go: -c {cluster_id}, or leave {given} out",
+            )
+        return os.environ
 
     def _note(self, text: str) -> None:
         if text not in self._noted:
             self._noted.add(text)
             self._screen.note(text)
-
-    def of(self, cluster_id: str) -> Manager:
-        if cluster_id in self._known.known:
-            # The selected cluster may have credentials from the environment; the others never do.
-            selected = self._cluster or os.environ.get("HANSA_CLUSTER") or self._known.current
-            env = os.environ if cluster_id == selected else {}
-            profile = session.choose(self._known, cluster_id, env)
-        else:
-            profile = session.choose(self._known, self._cluster, os.environ)
-            if cluster_id != profile.name and cluster_id not in self._noted:
-                self._noted.add(cluster_id)
-                self._screen.note(f"no profile is named {cluster_id}; its services go to {profile.name}")
-        if profile not in self._open:
-            self._open[profile] = session.connect(profile, self._path)
-        return self._open[profile]
 
 
 def _read(path: Path) -> str:

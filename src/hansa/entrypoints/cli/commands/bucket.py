@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hansa.entrypoints.cli import confirmation, options, session, transfers
+from hansa.entrypoints.cli import confirmation, options, session, transfers, usage
 from hansa.entrypoints.cli.client import Manager, mapping, segment, sequence
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import quantities
@@ -138,6 +138,8 @@ def share(
     as_json: options.Json = False,
 ) -> None:
     """Change who may use a bucket."""
+    if public and private:
+        raise usage.Misused("--public and --private contradict each other: give one of them")
     if sum((bool(users or without), public, private)) != 1:
         raise typer.BadParameter("give --with or --without USER, or --public, or --private", param_hint="--with")
     screen = Screen(as_json=as_json)

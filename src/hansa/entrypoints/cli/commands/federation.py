@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hansa.entrypoints.cli import confirmation, options, profiles, session, topology_drawing
+from hansa.entrypoints.cli import confirmation, lending, options, profiles, session, topology_drawing
 from hansa.entrypoints.cli.client import Manager, document, mapping, segment, sequence
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
@@ -139,13 +139,18 @@ def add(
     members: Members,
     priority: Priority = 0,
     parent: Annotated[str, typer.Option(help="In a tree: the member they hang on.")] = "",
+    send_credentials: options.SendCredentials = False,
     cluster: options.Cluster = None,
     as_json: options.Json = False,
 ) -> None:
     """Add members; each gets its replica at once."""
     wanted = [{**_member(text, priority), **({"parent": parent} if parent else {})} for text in members]
     with session.opened(cluster) as manager:
-        clusters = _addresses(wanted, with_credentials=manager.keeps_secrets())
+        named = _profiles_of(wanted)
+        withheld = [one for one in named if one.user]
+        going = withheld if withheld and _needs_credentials(manager, service) else []
+        lending.agree(going, service, manager.name, Screen(as_json=as_json), given=send_credentials, dry=False)
+        clusters = {one.name: session.described(one, with_credentials=one in going) for one in named}
     _change(service, "POST", {"members": wanted, "clusters": clusters}, cluster, as_json)
 
 
@@ -187,12 +192,14 @@ def _change(service: str, method: str, body: dict[str, Any], cluster: str | None
         screen.warn(f"{warning['member']}: {warning['reason']} (it is told again later)")
 
 
-def _addresses(members: list[dict[str, Any]], *, with_credentials: bool) -> dict[str, dict[str, Any]]:
-    """Clusters we have a profile of are described from it, with its credentials: the cluster keeps them encrypted."""
+def _profiles_of(members: list[dict[str, Any]]) -> list[profiles.Profile]:
+    """Clusters we have a profile of are described from it."""
     known = profiles.load(profiles.place(os.environ)).known
     named = {str(member.get("cluster_id", "")) for member in members}
-    return {
-        name: session.described(known[name], with_credentials=with_credentials)
-        for name in sorted(named)
-        if name in known
-    }
+    return [known[name] for name in sorted(named) if name in known]
+
+
+def _needs_credentials(manager: Manager, service: str) -> bool:
+    """Without a refresh token of its own, members are reached with users and passwords; they go only to a manager that
+    keeps them encrypted."""
+    return manager.keeps_secrets() and _credentials(manager, "GET", service).get("state") == "none"

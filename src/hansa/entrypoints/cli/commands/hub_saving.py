@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hansa.client import HubClient, errors
-from hansa.entrypoints.cli import hub_session, options
+from hansa.entrypoints.cli import hub_session, options, usage
 from hansa.entrypoints.cli.commands.server import Config, load_settings
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel.errors import Invalid
@@ -116,8 +116,10 @@ def _passphrase(file: str | None, *, twice: bool) -> str:
             return Path(file).read_text().strip()
         except OSError as error:
             raise Invalid(f"the passphrase file {file} cannot be read: {error.strerror}") from None
-    given = os.environ.get(_VARIABLE)
-    return given or str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=twice, err=True))
+    if given := os.environ.get(_VARIABLE):
+        return given
+    usage.require_terminal("passphrase", f"--passphrase-file, or set {_VARIABLE}")
+    return str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=twice, err=True))
 
 
 def register(app: typer.Typer) -> None:

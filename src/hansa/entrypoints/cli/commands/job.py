@@ -44,7 +44,7 @@ def show(
     """Show one job: how it is, why, and where it runs."""
     screen = Screen(as_json=as_json)
     with session.opened(cluster) as manager:
-        found = following.find(manager, service, job)
+        _, found = following.find_named(manager, service, job)
         story = manager.story(found.name)
     told = {key: story[key] for key in ("reason", "delegation", "received") if story.get(key)}
     screen.data({**found.data(), **told})
@@ -77,7 +77,8 @@ def logs(
     screen = Screen(as_json=as_json)
     with session.opened(cluster) as manager:
         if job is None or follow:
-            job = following.find(manager, service, job).name
+            service, found = following.find_named(manager, service, job)
+            job = found.name
         if not follow:
             log = manager.log(service, job, timestamps=timestamps)
             screen.data({"service": service, "job": job, "log": log.decode(errors="replace")})

@@ -4,15 +4,17 @@ import ipaddress
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
-from hansa.entrypoints.cli import hub_session, oidc, options, profiles, session
+from hansa.entrypoints.cli import hub_session, oidc, options, profiles, session, usage
 from hansa.entrypoints.cli.profiles import Profile
 from hansa.entrypoints.cli.screen import Screen
+from hansa.kernel import errors
 
 
 def login(
@@ -96,12 +98,38 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _try(profile: Profile) -> None:
-    if profile.is_hub:
-        with hub_session.connect(profile) as hub:
-            hub.federation_status()
-    else:
-        with session.connect(profile) as manager:
-            manager.read("/system/info")
+    """Raises if it does not let us in, or is not what it was taken for."""
+    ask, ask_as_other = (_ask_hub, _ask_manager) if profile.is_hub else (_ask_manager, _ask_hub)
+    try:
+        ask(profile)
+    except errors.HansaError as error:
+        if error.kind is errors.Kind.UNAUTHENTICATED:
+            # "sign in" would be no help to somebody who does just that
+            raise errors.Unauthenticated(error.message, hint="check the user and the password, or the token") from None
+        if error.kind in (errors.Kind.NOT_FOUND, errors.Kind.INTERNAL) and _answers(ask_as_other, profile):
+            if profile.is_hub:
+                raise errors.Invalid(f"{profile.url} is a cluster's manager", hint="leave out --hub") from None
+            raise errors.Invalid(f"{profile.url} is a hub", hint="add --hub") from None
+        raise
+
+
+def _ask_hub(profile: Profile) -> None:
+    with hub_session.connect(profile) as hub:
+        hub.federation_status()
+
+
+def _ask_manager(profile: Profile) -> None:
+    with session.connect(profile) as manager:
+        manager.read("/system/info")
+
+
+def _answers(ask: Callable[[Profile], None], profile: Profile) -> bool:
+    """Whether somebody of this kind is there, whatever they think of the credentials."""
+    try:
+        ask(profile)
+    except errors.HansaError as error:
+        return error.kind in (errors.Kind.UNAUTHENTICATED, errors.Kind.FORBIDDEN)
+    return True
 
 
 def logout(
@@ -131,9 +159,7 @@ def _password(from_stdin: bool) -> str:
 
 
 def _ask(what: str, *, secret: bool) -> str:
-    if not sys.stdin.isatty():
-        option = "--password-stdin" if secret else "--user"
-        raise typer.BadParameter(f"nobody can be asked for the {what.lower()}", param_hint=option)
+    usage.require_terminal(what, "--password-stdin, or set HANSA_PASSWORD" if secret else "--user or --token")
     return str(typer.prompt(what, hide_input=secret, err=True))
 
 

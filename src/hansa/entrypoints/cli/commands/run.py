@@ -15,6 +15,7 @@ from hansa.kernel import errors
 
 JOB_HEADER = "X-Hansa-Job"
 EXIT_HEADER = "X-Hansa-Exit-Code"
+REASON_HEADER = "X-Hansa-Reason"
 _SCRIPT_FAILED = (502,)
 _APPEARS = 10.0  # seconds a submitted job may take to show up in the list
 
@@ -83,6 +84,7 @@ def _answer(order: _Order, screen: Screen, *, output: Path | None, raw: bool) ->
         try:
             response = order.post("run")
         except errors.NotFound as error:
+            order.manager.service(order.service)  # if it is not there, that is what is wrong
             error.hint = error.hint or "the cluster may run jobs only: try --async"
             raise
     if not response.is_success:
@@ -104,12 +106,14 @@ def _answer(order: _Order, screen: Screen, *, output: Path | None, raw: bool) ->
 
 def _script_failed(order: _Order, response: httpx.Response, screen: Screen) -> NoReturn:
     """A Hansa manager gives a failed script's output and exit code; any other 502 is a gateway's."""
-    code = response.headers.get(EXIT_HEADER)
+    code, reason = response.headers.get(EXIT_HEADER), response.headers.get(REASON_HEADER, "")
     if code is None:
         raise refusal(response, order.manager.name, f"service {order.service}")
-    screen.data({"service": order.service, "exit_code": code, "output": response.text})
+    screen.data({"service": order.service, "exit_code": code, "output": response.text, "reason": reason})
     screen.aside(response.text)
-    screen.error(f"the script of {order.service} ended with exit code {code}")
+    screen.error(
+        f"the script of {order.service} " + (f"failed: {reason}" if reason else f"ended with exit code {code}")
+    )
     raise typer.Exit(exits.Exit.FAILED)
 
 
@@ -131,7 +135,11 @@ def _submit(order: _Order, screen: Screen, *, wait: bool) -> None:
     ended = following.follow(manager, service, job, screen, show=show, timeout=order.timeout)
     screen.data({"service": service, "job": ended.data(), "log": b"".join(log).decode(errors="replace")})
     if ended.status != "Succeeded":
-        screen.error(f"job {job} ended as {ended.status}", hint=f"its log: hansa job logs {service} {job}")
+        why = str(manager.story(job).get("reason") or "")
+        screen.error(
+            f"job {job} ended as {ended.status}" + (f": {why}" if why else ""),
+            hint=f"its log: hansa job logs {service} {job}",
+        )
         raise typer.Exit(exits.Exit.FAILED)
     screen.note(f"job {job}: {ended.status}")
 

@@ -7,7 +7,7 @@ import typer
 from hansa.entrypoints.cli import confirmation, options, session
 from hansa.entrypoints.cli.client import document, segment, sequence
 from hansa.entrypoints.cli.screen import Screen
-from hansa.kernel import quantities
+from hansa.kernel import errors, quantities
 
 app = typer.Typer(help="Volumes: list, create, remove.", no_args_is_help=True)
 VolumeName = Annotated[str, typer.Argument(metavar="VOLUME", help="The volume's name.")]
@@ -32,9 +32,16 @@ def list_volumes(cluster: options.Cluster = None, as_json: options.Json = False)
 def _row(volume: dict[str, Any]) -> dict[str, Any]:
     """How it is stands last, with the reason if it is not as it should be."""
     status = volume.get("status")
-    shown = {key: value for key, value in volume.items() if not isinstance(value, dict)}
+    shown = {key: _words(value) for key, value in volume.items() if not isinstance(value, dict)}
     told = status if isinstance(status, dict) else {}
     return shown | {key: told[key] for key in ("phase", "reason") if key in told}
+
+
+def _words(value: Any) -> Any:
+    """Attachments are told as `service:/path`."""
+    if not isinstance(value, list):
+        return value
+    return [f"{one.get('service_name')}:{one.get('mount_path')}" if isinstance(one, dict) else one for one in value]
 
 
 @app.command()
@@ -66,6 +73,10 @@ def remove(
     screen = Screen(as_json=as_json)
     confirmation.require(f"remove volume {volume} with everything on it?", yes=yes)
     with session.opened(cluster) as manager:
-        manager.call("DELETE", f"/system/volumes/{segment(volume)}", what=f"volume {volume}", timeout=60)
+        try:
+            manager.call("DELETE", f"/system/volumes/{segment(volume)}", what=f"volume {volume}", timeout=60)
+        except errors.NotFound as error:
+            error.hint = "list yours with: hansa volume ls"
+            raise
     screen.data({"volume": volume, "action": "removed"})
     screen.line(f"removed volume {volume}")

@@ -4,6 +4,7 @@ Towards the process: nothing a visitor showed to the manager, and nothing that s
 nothing that would hold for the whole origin, which the manager or other tenants share.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 
 from hansa.entrypoints.http.exposed import cookies
@@ -27,6 +28,8 @@ _WHOLE_ORIGIN = frozenset(
      # orders to a proxy in front of the manager
      b"x-accel-redirect", b"x-sendfile", b"x-lighttpd-send-file"}
 )  # fmt: skip
+_AGREED = (b"sec-websocket-accept:", b"sec-websocket-protocol:", b"sec-websocket-extensions:")
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # some readers end a line at one of them
 _OUTWARD_OUT = _HOP | _WHOLE_ORIGIN | {b"x-content-type-options"}  # every answer of the manager has its own
 
 
@@ -56,6 +59,11 @@ def outward(raw: Raw, base: str, *, sandboxed: bool) -> list[tuple[bytes, bytes]
     if sandboxed:  # a policy of its own: beside the service's, which may only be stricter
         kept.append((b"content-security-policy", SANDBOX))
     return kept
+
+
+def agreed(lines: Iterable[bytes]) -> list[bytes]:
+    """What a visitor gets of the lines by which the process agrees to a WebSocket."""
+    return [line for line in lines if line.lower().startswith(_AGREED) and not _CONTROL.search(line)]
 
 
 def _named(raw: Raw) -> frozenset[bytes]:

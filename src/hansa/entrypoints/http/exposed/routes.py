@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from typing import Any
 
-import httpcore
+import structlog
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
@@ -16,10 +16,12 @@ from hansa.bootstrap import App
 from hansa.entrypoints.http.clients import address_of
 from hansa.entrypoints.http.document import ADMIN, SERVICE, USER
 from hansa.entrypoints.http.exposed import bodies, headers, visitors
-from hansa.entrypoints.http.exposed.limits import Limits, ServiceCrowded
+from hansa.entrypoints.http.exposed.answers import Answer, NoAnswer
+from hansa.entrypoints.http.exposed.limits import Limits
 from hansa.entrypoints.http.exposed.origins import Origins
 from hansa.entrypoints.http.exposed.paths import BASE, base_of
 from hansa.entrypoints.http.exposed.sockets import pass_on_socket
+from hansa.entrypoints.http.exposed.transport import Connection, Pool
 from hansa.entrypoints.http.exposed.visitors import target
 from hansa.entrypoints.http.openapi import answers
 from hansa.entrypoints.http.parameters import SERVICE_NAME
@@ -28,10 +30,16 @@ from hansa.kernel.errors import Forbidden
 from hansa.services import Record, reading
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-_LIMITS = {"connect": 5.0, "read": 300.0, "write": 60.0, "pool": 10.0}
 _NOT_SHARED = (b"cache-control", b"private")  # or a proxy's cache would show it to those who may not in
 _UNREAD = 60.0  # seconds a visitor may leave an answer lying, beyond what its size needs
 _READING = 2 * 1024  # bytes a second that a visitor on the slowest link worth serving takes
+_NOTICED = 1.0  # seconds by which the server has noticed that a connection was let go; it ends the answer then
+_GONE = 499  # for our own log: nobody hears it
+_log = structlog.get_logger("hansa.http")
+
+
+class _Left(Exception):
+    """The visitor did not wait for the answer."""
 
 
 class NoServiceWorkers(Forbidden):
@@ -75,39 +83,53 @@ async def pass_on(request: Request) -> Response:
     await visitors.check(app, record, request)
     held = ExitStack()
     try:
-        answer = await _asked(request, record, held)
+        connection, answer = await _asked(request, record, held)
         kept = headers.outward(answer.headers, base_of(record.service.name), sandboxed=origins.is_sandboxed(request))
         if not visitors.is_open(app, record.service):
             kept.append(_NOT_SHARED)
-        return _Relay(answer, kept, held.pop_all())
-    except httpcore.PoolTimeout:
-        raise ServiceCrowded(f"service {record.service.name} has no connection free") from None
-    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
-        text = f"service {record.service.name} did not answer: {type(error).__name__}"
-        return PlainTextResponse(f"{text} (see its deployment logs)\n", 502)
+        return _Relay(_parts(connection, answer, request.scope), answer.status, kept, held.pop_all())
+    except NoAnswer as error:
+        return PlainTextResponse(
+            f"service {record.service.name} did not answer: {error} (see its deployment logs)\n", 502
+        )
+    except _Left:
+        return Response(status_code=_GONE)
     finally:
         held.close()
         app.note_exposed(record.service.name)
 
 
-async def _asked(request: Request, record: Record, held: ExitStack) -> httpcore.Response:
+async def _asked(request: Request, record: Record, held: ExitStack) -> tuple[Connection, Answer]:
     """The process's answer, as far as its headers. The body comes first: nobody dials for one that is not there."""
     service, limits = record.service, request.app.state.exposed_limits
     with ExitStack() as upload:
         body = await _body(request, service.name, limits, upload)
         held.enter_context(limits.calls.taken(service.name, address_of(request)))
-        url = httpcore.URL(
-            scheme=b"http", host=service.name.encode(), port=service.expose.port, target=target(record, request)
-        )
-        inner = httpcore.Request(
-            request.method,
-            url,
-            headers=_inward(request, service.name, body),
-            content=b"" if body is None else body.first if body.is_complete else body.all(),
-            extensions={"timeout": _LIMITS},
-        )
-        pool: httpcore.AsyncConnectionPool = request.app.state.exposed_pools.of(service.name)
-        return await pool.handle_async_request(inner)
+        pool: Pool = request.app.state.exposed_pools.of(service.name)
+        connection = await pool.take()
+        held.callback(pool.give_back, connection)
+        await connection.send(_said(target(record, request), request, service.name, body))
+    return connection, await _unless_left(request, connection)
+
+
+async def _unless_left(request: Request, connection: Connection) -> Answer:
+    """Whoever left waits for nothing any more, and nobody waits for them."""
+    asking = asyncio.create_task(connection.head(request.method), name="exposed answer")
+    leaving = asyncio.create_task(_until_left(request), name="exposed visitor")
+    try:
+        await asyncio.wait([asking, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if asking.done():
+            return asking.result()
+        raise _Left
+    finally:
+        asking.cancel()
+        leaving.cancel()
+        await asyncio.gather(asking, leaving, return_exceptions=True)
+
+
+async def _until_left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(request: Request, service: str, limits: Limits, upload: ExitStack) -> bodies.Body | None:
@@ -123,10 +145,26 @@ async def _body(request: Request, service: str, limits: Limits, upload: ExitStac
     return body
 
 
+async def _said(target: bytes, request: Request, service: str, body: bodies.Body | None) -> AsyncIterator[bytes]:
+    """What the process gets, as it is written to it."""
+    stated = _inward(request, service, body)
+    lines = [request.method.encode() + b" " + target + b" HTTP/1.1", *(name + b": " + value for name, value in stated)]
+    head = b"\r\n".join([*lines, b"", b""])
+    if body is None or body.is_complete:
+        yield head + (body.first if body else b"")
+        return
+    yield head
+    is_chunked = "content-length" not in request.headers
+    async for part in body.all():
+        if part:
+            yield b"%x\r\n%b\r\n" % (len(part), part) if is_chunked else part
+    if is_chunked:
+        yield b"0\r\n\r\n"
+
+
 def _inward(request: Request, service: str, body: bodies.Body | None) -> list[tuple[bytes, bytes]]:
     raw = request.headers.raw
-    stated = headers.inward(raw)
-    stated.append((b"host", request.headers.get("host", service).encode("latin-1")))
+    stated = [(b"host", request.headers.get("host", service).encode("latin-1")), *headers.inward(raw)]
     stated.append((b"x-forwarded-prefix", base_of(service).encode()))
     if request.client:
         stated.append((b"x-forwarded-for", request.client.host.encode()))
@@ -144,12 +182,12 @@ def _inward(request: Request, service: str, body: bodies.Body | None) -> list[tu
 class _Relay(StreamingResponse):
     """A process's answer on its way out. `held` is given back when it has gone, or nobody takes it."""
 
-    def __init__(self, answer: httpcore.Response, kept: list[tuple[bytes, bytes]], held: ExitStack) -> None:
-        super().__init__(self._chunks(), answer.status)
+    def __init__(
+        self, parts: AsyncIterator[bytes], status: int, kept: list[tuple[bytes, bytes]], held: ExitStack
+    ) -> None:
+        super().__init__(parts, status)
         self.raw_headers = kept
-        self._answer = answer
         self._held = held
-        self._gone = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         size, waited = 0, 0.0
@@ -161,28 +199,24 @@ class _Relay(StreamingResponse):
                 async with asyncio.timeout(max(0.0, _UNREAD + size / _READING - waited)):
                     await send(message)
             except TimeoutError:
-                self._gone = True
                 scope[LET_GO]()  # there is no nicer way to tell somebody who does not listen
             waited += time.monotonic() - began
             size += len(message.get("body", b""))
 
-        async def heard() -> Message:
-            message = await receive()
-            self._gone = self._gone or message["type"] == "http.disconnect"
-            return message
-
         try:
-            await super().__call__(scope, heard, sent)
+            await super().__call__(scope, receive, sent)
         finally:
             self._held.close()
-            await self._answer.aclose()
 
-    async def _chunks(self) -> AsyncIterator[bytes]:
-        """Until the visitor has gone: while the process always has more, a cancellation finds no moment to get in."""
-        async for chunk in self._answer.aiter_stream():
-            if self._gone:
-                return
-            yield chunk
+
+async def _parts(connection: Connection, answer: Answer, scope: Scope) -> AsyncIterator[bytes]:
+    try:
+        async for part in connection.body(answer):
+            yield part
+    except NoAnswer as error:
+        _log.info("answer broken off", path=scope["path"][:200], error=str(error))
+        scope[LET_GO]()  # the only way to say that there is more which will not come
+        await asyncio.sleep(_NOTICED)
 
 
 ROUTES = [

@@ -18,7 +18,6 @@ _LARGEST_HEAD = 64 * 1024
 _PATIENCE = 10.0  # seconds for the process to answer the handshake
 _UPGRADED = b"HTTP/1.1 101 "
 _HANDSHAKE = ("key", "version", "protocol", "extensions")  # what the visitor says; all of it begins with sec-websocket-
-_ANSWERED = frozenset(f"sec-websocket-{word}".encode() for word in ("accept", "protocol", "extensions"))
 _log = structlog.get_logger("hansa.http")
 
 
@@ -80,6 +79,5 @@ def _told(head: bytes) -> bytes:
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     if not (first + b" ").startswith(_UPGRADED):
         raise _Refused
-    kept = [line for line in lines if line.partition(b":")[0].lower() in _ANSWERED and b"\n" not in line]
-    agreed = [b"HTTP/1.1 101 Switching Protocols", b"upgrade: websocket", b"connection: Upgrade"]
-    return b"\r\n".join([*agreed, *kept, b"", b""])
+    begun = [b"HTTP/1.1 101 Switching Protocols", b"upgrade: websocket", b"connection: Upgrade"]
+    return b"\r\n".join([*begun, *headers.agreed(lines), b"", b""])

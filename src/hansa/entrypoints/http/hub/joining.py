@@ -8,7 +8,7 @@ from hansa.entrypoints.http.hub.context import HubDep
 from hansa.entrypoints.http.hub.tls import LateMemberDep, MemberDep
 from hansa.entrypoints.http.wire import JsonAnswer, decode_native, read_body
 from hansa.federation import joining
-from hansa.messages.members import Join, Renew
+from hansa.messages.members import Join, Leave, Renew
 from hansa.messages.trust import Roots
 
 router = APIRouter(prefix="/member/v1", default_response_class=Response)
@@ -37,7 +37,9 @@ async def renew(request: Request, hub: HubDep, member: LateMemberDep) -> Respons
 
 
 @router.post("/leave", status_code=204)
-async def leave(hub: HubDep, member: MemberDep) -> Response:
+async def leave(request: Request, hub: HubDep, member: MemberDep) -> Response:
     """It is no member from now on."""
-    await joining.leave(hub, member.known.id)
+    body = await read_body(request, _LARGEST, member.known.id)
+    said = decode_native(body, Leave) if body else Leave()
+    await joining.leave(hub, member.known.id, said.run)
     return Response(status_code=204)

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Header, Request
 from starlette.responses import Response
 
 from hansa.bootstrap import App
-from hansa.entrypoints.http.context import AppDep, authorization_of
+from hansa.entrypoints.http import in_flight
+from hansa.entrypoints.http.context import AppDep, authorization_of, noted
 from hansa.entrypoints.http.document import SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
 from hansa.entrypoints.http.parameters import ServiceName
@@ -18,6 +19,7 @@ from hansa.kernel.errors import Invalid, Unauthenticated
 from hansa.services import Invocation, delegation, replicas, submission
 
 router = APIRouter(tags=["jobs"], default_response_class=Response)
+_LONGEST_REASON = 500
 
 DelegatedJob = Annotated[
     str,
@@ -42,12 +44,12 @@ async def _invoker(app: App, request: Request, service: str) -> Caller:
         known = record if record is not None and record.phase == "ready" else None
         webhook = app.room.webhook
         if known is not None and webhook is not None and same_secret(given.token, webhook.token(service)):
-            return Caller.of_service(service, known.service.owner, from_store=True)
+            return noted(Caller.of_service(service, known.service.owner, from_store=True))
         giver = replicas.giver_of(app.room, known, given.token) if known is not None else None
         if known is not None and giver is not None:
-            return Caller.of_service(service, known.service.owner, giver=giver)
+            return noted(Caller.of_service(service, known.service.owner, giver=giver))
         return service_caller(given.token, service=service, owner="", expected="")
-    return await app.sign_in.user(given.token)
+    return noted(await app.sign_in.user(given.token))
 
 
 def _invocation(request: Request, kind: Literal["async", "sync"], service: str, user: str) -> Invocation:
@@ -105,7 +107,7 @@ async def submit(request: Request, app: AppDep, service: ServiceName, delegated:
 )
 async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
     """Answers with the script's output: a file as base64, several as a base64 zip, else what it printed.
-    A script that fails is a 502 with its output and the header `X-Hansa-Exit-Code`."""
+    A script that fails is a 502 with its output and the headers `X-Hansa-Exit-Code` and `X-Hansa-Reason`."""
     started = time.perf_counter()
     caller = await _invoker(app, request, service)
     submission.invocable(app.room, caller, service)
@@ -123,9 +125,12 @@ async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
             parcel=parcel,
             spill=app.spill,
             authorization=request.headers.get("authorization", ""),
+            weigh=in_flight.claim_of(request.scope).hold,
         )
         status = 200 if reply.exit_code == 0 else 502
         headers = {} if reply.exit_code is None else {"X-Hansa-Exit-Code": str(reply.exit_code)}
+        if reply.reason:
+            headers["X-Hansa-Reason"] = _header_text(reply.reason)
         return Response(
             reply.body if reply.exit_code == 0 or reply.body else f"{reply.reason}\n".encode(),
             status,
@@ -134,3 +139,8 @@ async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
         )
     finally:
         app.note(submission.with_status(noted, status, time.perf_counter() - started))
+
+
+def _header_text(reason: str) -> str:
+    """Headers hold one line of ASCII."""
+    return " ".join(reason.encode("ascii", "replace").decode().split())[:_LONGEST_REASON]

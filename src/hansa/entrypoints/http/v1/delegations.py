@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from hansa import __version__
+from hansa.entrypoints.http.clients import address_of
 from hansa.entrypoints.http.context import AppDep, CallerDep, secret_of
 from hansa.entrypoints.http.document import PERMIT, REPLICA_KEY, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
@@ -20,11 +21,11 @@ from hansa.entrypoints.http.wire import JsonAnswer, TextAnswer, read_body
 from hansa.identity import access
 from hansa.kernel import names
 from hansa.kernel.errors import Conflict, Invalid, NotFound
-from hansa.services import adopting, history, receiving, secret_parts
+from hansa.services import Adoption, adopting, history, receiving, secret_parts
 
 _PERMIT = 64  # characters
 router = APIRouter(prefix="/v1", tags=["federation"], default_response_class=Response)
-CAPABILITIES = ("delegation-permits", "mesh-tokens", secret_parts.REPLICA_KEYS)
+CAPABILITIES = ("delegation-permits", "mesh-tokens", secret_parts.REPLICA_KEYS, adopting.ONWARD_KEYS)
 
 
 class Superseded(Conflict):
@@ -34,7 +35,7 @@ class Superseded(Conflict):
 
 
 def _store(found: Mapping[str, str]) -> Response:
-    shown = {"minio_provider": {**found, "verify": found["verify"] == "true"}}
+    shown = {"minio_provider": {**found, "verify": found.get("verify", "true") == "true"}}
     return JsonAnswer(shown, headers={"Cache-Control": "no-store"})
 
 
@@ -120,14 +121,19 @@ async def adopt(
     service: ServiceName,
     job: JobName,
     member: Annotated[str, Query(max_length=400)] = "",
+    of: Annotated[str, Query(max_length=63)] = "",
 ) -> Response:
-    """For replicas in a mesh: a job was submitted there, and its data is here. Keys for that job alone."""
+    """For replicas: a job was submitted there, in a mesh, or is handed on from there (`of`), and its data is here. Keys
+    for that job alone; who submitted it may show their own token in X-Hansa-Caller."""
     key, permit = secret_of(request, "replicakey"), request.headers.get("x-hansa-permit", "")
     if len(permit) != _PERMIT:
         raise Invalid("the header X-Hansa-Permit is missing or not valid")
     owner = adopting.owner_behind(app.room, service, member, key)
+    shown = request.headers.get("x-hansa-caller", "")
+    caller = await app.sign_in.caller(shown, address_of(request)) if shown else None
     event = await read_body(request, app.settings.http.body_limit, owner)
-    store = await adopting.adopt(app.room, service, member, job, event, key, permit)
+    wanted = Adoption(service, member, job, permit, of=of)
+    store = await adopting.adopt(app.room, wanted, key, event, caller)
     return _store(store)
 
 
@@ -157,6 +163,7 @@ async def job(app: AppDep, caller: CallerDep, job: JobName) -> Response:
             "epoch": given.epoch,
             "cluster_id": given.cluster_id,
             "service": given.service,
+            "job": given.known_as,
             "decision": given.decision,
         }
     receipt = app.room.receipts.get(job)

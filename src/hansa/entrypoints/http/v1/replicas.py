@@ -7,15 +7,17 @@ this cluster and its jobs fare. No token of a person has to leave its cluster fo
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from hansa.bootstrap import App
 from hansa.entrypoints.http import render
 from hansa.entrypoints.http import status as status_view
-from hansa.entrypoints.http.context import AppDep, ViewsDep, secret_of
+from hansa.entrypoints.http.context import AppDep, ViewsDep, note, secret_of
 from hansa.entrypoints.http.document import REPLICA_KEY, SERVICE, callable_by
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.oscar.service_body import service_body
 from hansa.entrypoints.http.parameters import Flag, JobsPage, ServiceName, flag
 from hansa.entrypoints.http.shapes import JobListing, ServiceShown
 from hansa.entrypoints.http.wire import JsonAnswer, read_document
+from hansa.identity import Caller
 from hansa.services import Service, creation, history, reading, replicas
 
 router = APIRouter(prefix="/v1/replicas/{name}", tags=["federation"], default_response_class=Response)
@@ -30,7 +32,7 @@ async def read(request: Request, app: AppDep, views: ViewsDep, name: ServiceName
     """The replica's definition; with `settled=true` once no change of it is under way."""
     if flag("settled", settled):
         await reading.settled(app.room, name)
-    caller = replicas.by_key(app.room, name, secret_of(request, "replicakey"))
+    caller = _by_key(app, request, name)
     return JsonAnswer(views.of(reading.owned(app.room, caller, name), full=True, deployment=False))
 
 
@@ -42,7 +44,7 @@ async def read(request: Request, app: AppDep, views: ViewsDep, name: ServiceName
 )
 async def update(request: Request, app: AppDep, name: ServiceName) -> Response:
     """The replica's new definition; blank secrets stay as they were."""
-    caller = replicas.by_key(app.room, name, secret_of(request, "replicakey"))
+    caller = _by_key(app, request, name)
     definition = await read_document(request, Service, caller.uid)
     replicas.check_change(app.room, name, definition)
     await creation.update(app.room, caller, definition)
@@ -57,7 +59,7 @@ async def update(request: Request, app: AppDep, name: ServiceName) -> Response:
 )
 async def remove(request: Request, app: AppDep, name: ServiceName) -> Response:
     """The replica is not wanted any more."""
-    caller = replicas.by_key(app.room, name, secret_of(request, "replicakey"))
+    caller = _by_key(app, request, name)
     await creation.delete(app.room, caller, name)
     return Response(status_code=204)
 
@@ -65,7 +67,7 @@ async def remove(request: Request, app: AppDep, name: ServiceName) -> Response:
 @router.get("/status", responses=answers(200, 400, 401, errors="problem"), openapi_extra=callable_by(SERVICE))
 async def status(request: Request, app: AppDep, name: ServiceName) -> Response:
     """What room this cluster has."""
-    replicas.by_token(app.room, name, secret_of(request, "bearer"))
+    _by_token(app, request, name)
     return JsonAnswer({"cluster": status_view.cluster(app.nodes.look())})
 
 
@@ -74,5 +76,18 @@ async def status(request: Request, app: AppDep, name: ServiceName) -> Response:
 )
 async def jobs(request: Request, app: AppDep, name: ServiceName, page: JobsPage = "") -> Response:
     """The replica's jobs, newest first."""
-    caller = replicas.by_token(app.room, name, secret_of(request, "bearer"))
+    caller = _by_token(app, request, name)
     return JsonAnswer(render.job_page(await history.page(app.room, caller, name, page)))
+
+
+def _by_key(app: App, request: Request, name: str) -> Caller:
+    """A coordinator acts for the owner, but it is not the owner who asks."""
+    caller = replicas.by_key(app.room, name, secret_of(request, "replicakey"))
+    note(f"key of service {name}")
+    return caller
+
+
+def _by_token(app: App, request: Request, name: str) -> Caller:
+    caller = replicas.by_token(app.room, name, secret_of(request, "bearer"))
+    note(f"service {name}")
+    return caller

@@ -8,7 +8,5 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("jobs") as table:
-        table.add_column(sa.Column("viewer", sa.String(length=255), nullable=False, server_default=""))
-    with op.batch_alter_table("jobs") as table:
-        table.alter_column("viewer", server_default=None)
+    # the default stays: without it SQLite would have to copy all rows, and forget which numbers were given
+    op.add_column("jobs", sa.Column("viewer", sa.String(length=255), nullable=False, server_default=""))

@@ -1,6 +1,6 @@
 """How does a folder go in which scripts left anything? However deep, wide or closed it is.
 
-Used for the folders of runs (`workdir.py`) and, through `bootstrap`, for those of volumes.
+Used for the folders of runs, for what a pod's former call left and, through `bootstrap`, for the folders of volumes.
 """
 
 import os

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from drivers.local.nesting import nest
-from hansa.drivers.local.removal import remove
+from hansa.drivers.runs.removal import remove
 
 
 def test_folders_deeper_than_python_goes(tmp_path: Path) -> None:
