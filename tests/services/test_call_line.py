@@ -52,15 +52,21 @@ def end(seconds: float = SOON) -> float:
     return time.monotonic() + seconds
 
 
-async def waits(line: CallLine, caller: str, seconds: float = SOON, *, most: int = 1) -> "asyncio.Task[None]":
-    task = asyncio.create_task(line.enter(caller, most, end(seconds), lambda: True))
+async def enters(line: CallLine, caller: str, most: int = 1, seconds: float = SOON) -> None:
+    """It has its share at once."""
+    await line.enter(caller, most, end(seconds), lambda: True)
+    line.settle(caller)
+
+
+async def waits(line: CallLine, caller: str, most: int = 1) -> "asyncio.Task[None]":
+    task = asyncio.create_task(enters(line, caller, most))
     await asyncio.sleep(0)
     return task
 
 
 async def test_the_next_one_goes_when_one_leaves() -> None:
     line = CallLine()
-    await line.enter("quinn", 1, end(), lambda: True)
+    await enters(line, "quinn")
     again, bob = await waits(line, "quinn"), await waits(line, "bob")
     assert (line.busy, again.done(), bob.done()) == (1, False, False)
     line.leave()
@@ -78,16 +84,16 @@ async def test_the_next_one_goes_when_one_leaves() -> None:
 async def test_without_a_bound_nobody_waits() -> None:
     line = CallLine()
     for _ in range(MOST_WAITING + 10):
-        await line.enter("quinn", 0, end(), lambda: True)
+        await enters(line, "quinn", 0)
     assert line.busy == MOST_WAITING + 10
 
 
 async def test_one_caller_has_so_many_waiting_and_others_still_come() -> None:
     line = CallLine()
-    await line.enter("quinn", 1, end(), lambda: True)
+    await enters(line, "quinn")
     calls = [await waits(line, "quinn") for _ in range(MOST_WAITING)]
     with pytest.raises(NoWorker, match="calls of yours"):
-        await line.enter("quinn", 1, end(), lambda: True)
+        await enters(line, "quinn")
     bob = await waits(line, "bob")
     line.leave()
     line.leave()
@@ -101,7 +107,7 @@ async def test_whose_share_is_used_up_holds_no_place() -> None:
     line, share = CallLine(), False
     quinn = asyncio.create_task(line.enter("quinn", 1, end(), lambda: share))
     await asyncio.sleep(0)
-    await line.enter("bob", 1, end(), lambda: True)
+    await enters(line, "bob")
     line.leave()
     assert not quinn.done()
     share = True
@@ -113,7 +119,7 @@ async def test_whose_share_is_used_up_holds_no_place() -> None:
 async def test_a_place_is_not_lost_with_who_gives_up(late: bool) -> None:
     """Nor if they give up in the very moment that they are called."""
     line = CallLine()
-    await line.enter("alice", 1, end(), lambda: True)
+    await enters(line, "alice")
     quinn, bob = await waits(line, "quinn"), await waits(line, "bob")
     if late:
         line.leave()
@@ -123,6 +129,30 @@ async def test_a_place_is_not_lost_with_who_gives_up(late: bool) -> None:
     await bob
     assert line.busy == 1
     with pytest.raises(TimeoutError):
-        await line.enter("carol", 1, end(0.01), lambda: True)
+        await enters(line, "carol", seconds=0.01)
     line.leave()
     assert line.empty
+
+
+async def test_of_one_caller_the_next_is_called_when_the_last_one_holds_its_share() -> None:
+    """Else one free share would call up all of them, and they would wait for it in everybody's places."""
+    line, share = CallLine(), 1
+
+    async def call(caller: str) -> None:
+        nonlocal share
+        await line.enter(caller, 10, end(), lambda: caller != "quinn" or share > 0)
+        if caller == "quinn":
+            share -= 1
+        line.settle(caller)
+
+    calls = [asyncio.create_task(call("quinn")) for _ in range(20)]
+    await asyncio.sleep(0.01)
+    assert (line.busy, sum(one.done() for one in calls)) == (1, 1)
+    await call("bob")
+    share = 1
+    line.leave()  # the one that had the share is over
+    await asyncio.sleep(0.01)
+    assert (line.busy, sum(one.done() for one in calls)) == (2, 2)
+    for one in calls:
+        one.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)

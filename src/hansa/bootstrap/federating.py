@@ -1,5 +1,6 @@
 """The part of a manager that deals with other clusters: whom it trusts, what it remembers of them, who works on it."""
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
@@ -109,6 +110,7 @@ class KeyHolders:
     def __init__(self, facts: Facts, known: Collection[str]) -> None:
         self._facts = facts
         self._known = set(known)
+        self._turn = asyncio.Lock()
 
     @classmethod
     async def loaded(cls, facts: Facts) -> "KeyHolders":
@@ -118,7 +120,9 @@ class KeyHolders:
         return cluster_id in self._known
 
     async def add(self, cluster_id: str) -> None:
-        if cluster_id not in self._known:
+        if cluster_id in self._known:
+            return
+        async with self._turn:  # of two that come together neither overwrites the other
             await self._facts.set(self._FACT, sorted({*self._known, cluster_id}))
             self._known.add(cluster_id)  # only now: who calls again after a failure writes it down
 

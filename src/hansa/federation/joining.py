@@ -227,13 +227,16 @@ async def leave(hub: Hub, cluster: str, run: str = "") -> None:
 
 async def _doubt(hub: Hub, known: Known) -> NoReturn:
     """Once in a while the history tells of it: an honest one tries again and again."""
-    hint = f"it is let go in some minutes if nobody else reports for it; an admin may: hansa cluster leave {known.id}"
+    hint = (
+        "tried again by itself, and accepted after 10 minutes in which nobody else reports for the cluster; to let it "
+        f"go now, at the hub: hansa cluster leave {known.id}"
+    )
     now = hub.clock.now()
     if not 0 <= now - known.doubted < _HOUR:
         known.doubted = now
-        words = "somebody said goodbye for it who may have a copy of its key; if it shall leave"
+        words = "a request to leave in its name may come from a copy of its key. To let the cluster go"
         await hub.clusters.note(Note(known.id, "goodbye", f"{words}: hansa cluster leave {known.id}"))
-    raise GoodbyeInDoubt(f"it is not certain that cluster {known.id} itself says goodbye", hint=hint)
+    raise GoodbyeInDoubt(f"the request to leave in the name of {known.id} may come from a copy of its key", hint=hint)
 
 
 def _sign(hub: Hub, cluster: str, key: authority.PublicKey, life: int) -> authority.Issued:

@@ -48,8 +48,8 @@ class FederationSettings(_Group):
     """Seconds a member with one of our jobs may be silent before the job is run elsewhere."""
     wait_at_members: float = Field(86_400, gt=0)
     """Seconds in which a member has to begin one of our jobs; then it is taken back and offered to others. Once it runs
-    there, it has the time that the service's jobs have here: `jobs.time_limit`, and as much again for files to come and
-    to go."""
+    there, it has the time that the service's jobs have here, at most `jobs.time_limit`; a job with files has that limit
+    twice more, once for its inputs to come and once for its outputs to go."""
     hop_limit: int = Field(4, ge=1, le=32)
     """How many clusters a job may pass through."""
     load_formula: Literal["free-cpu", "relative"] = "free-cpu"

@@ -28,7 +28,7 @@ from hansa.services import (
 )
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog, Share
-from hansa.services.call_line import CallLine
+from hansa.services.call_line import CallLine, needs_of, no_worker
 from hansa.services.delegation import (
     AT_HOME,
     NOBODY,
@@ -196,7 +196,9 @@ __all__ = [
     "history",
     "lending",
     "membership",
+    "needs_of",
     "new_name",
+    "no_worker",
     "orders",
     "output_place",
     "peers",

@@ -139,13 +139,9 @@ class Peer(Protocol):
 
     address: Address
 
-    async def kind(self) -> Literal["hansa", "oscar"]:
-        """Asked now and then, and remembered."""
-        ...
-
     async def capabilities(self) -> frozenset[str]:
-        """What the peer can do beyond OSCAR, by name; nothing for OSCAR's own manager. Ask for a name, never for a
-        version."""
+        """What the peer can do beyond OSCAR, by name; nothing for OSCAR's own manager. Asked now and then, and
+        remembered. Ask for a name, never for a version."""
         ...
 
     def doubt(self) -> None:

@@ -150,7 +150,7 @@ async def test_one_that_is_called_off_as_its_script_is_let_go_leaves_neither_scr
     running = asyncio.create_task(host.run(order("sleep 60", event=uploaded(bucket, "in/a.txt"))))
     with pytest.raises(asyncio.CancelledError):
         await running
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while processes_of(uid_base):  # what waits for the next job is root's
             await asyncio.sleep(0.02)
     await background.finish()

@@ -152,7 +152,7 @@ async def test_oscar_on_knative_says_500_of_a_missing_service(open_peer: OpenPee
 
 async def test_what_a_peer_is_is_asked_once(rogue: Rogue, peer: OscarPeer) -> None:
     rogue.say("/v1/about", ABOUT)
-    assert await peer.kind() == "hansa"
+    assert await peer.capabilities()
     assert await peer.capabilities() == frozenset({"delegation-permits", "mesh-tokens"})
     assert rogue.paths() == ["/v1/about"]
     assert "authorization" not in rogue.got[0].headers
@@ -172,29 +172,29 @@ async def test_a_manager_without_about_is_an_oscar(
 ) -> None:
     rogue.say("/v1/about", body, status, kind)
     rogue.say("/health", b"Ok", kind="text/plain")
-    assert await peer.kind() == "oscar"
+    assert not await peer.capabilities()
     assert await peer.capabilities() == frozenset()
 
 
 async def test_a_proxy_without_a_manager_is_neither(rogue: Rogue, peer: OscarPeer) -> None:
     with pytest.raises(peers.PeerRefused):
-        await peer.kind()
+        await peer.capabilities()
     rogue.say("/health", b"<html>welcome</html>", kind="text/html")
     with pytest.raises(peers.PeerRefused):
-        await peer.kind()
+        await peer.capabilities()
     rogue.say("/v1/about", ABOUT)
-    assert await peer.kind() == "hansa"
+    assert await peer.capabilities()
 
 
 async def test_a_peer_that_is_down_stays_what_it_was(rogue: Rogue, open_peer: OpenPeer) -> None:
     peer = open_peer(rogue.url, limits=Limits(call_timeout=0.2, kind_fresh=0.0))
     rogue.hang("/v1/about")
     with pytest.raises(peers.PeerUnreachable):
-        await peer.kind()
+        await peer.capabilities()
     rogue.say("/v1/about", ABOUT)
-    assert await peer.kind() == "hansa"
+    assert await peer.capabilities()
     rogue.hang("/v1/about")
-    assert await peer.kind() == "hansa"
+    assert await peer.capabilities()
 
 
 async def test_a_job_away(rogue: Rogue, peer: OscarPeer) -> None:

@@ -136,7 +136,7 @@ async def test_one_address_leaves_as_much_as_it_has_to_the_others() -> None:
 
 
 async def test_whoever_says_nothing_is_let_go_and_whoever_does_not() -> None:
-    async with before_an_echo(silence=1.0) as harbour:
+    async with before_an_echo(silence=5.0) as harbour:
         silent, talking = await harbour.visitor(), await harbour.visitor()
 
         async def talk() -> None:

@@ -93,8 +93,10 @@ class Turns:
 def somebody_else() -> Iterator[Turns]:
     turns = Turns()
     task = asyncio.create_task(turns.take(), name="somebody else")
-    yield turns
-    task.cancel()
+    try:
+        yield turns
+    finally:
+        task.cancel()
 
 
 @pytest.fixture(params=["http", "https"])

@@ -1,7 +1,6 @@
 """One visitor who calls a public service as often as they can, or without anything left to run it with, keeps nobody
 else from it: of those who wait for its workers each has their turn."""
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -39,25 +38,23 @@ def narrow(person: Person) -> str:
     return "narrow"
 
 
-def answered_within(client: httpx.Client, service: str) -> float:
-    began = time.monotonic()
+def require_served(client: httpx.Client, service: str) -> None:
     answer = client.post(f"/run/{service}", timeout=RUN_LIMIT + 30)
     assert (answer.status_code, answer.text) == (200, "served\n"), answer.text
-    return time.monotonic() - began
 
 
 def test_who_calls_without_end_waits_for_themselves(person: Person, narrow: str) -> None:
     quinn, bob = person("quinn"), person("bob")
     with ThreadPoolExecutor(CALLS) as many:
         calls = [many.submit(lambda: quinn.post(f"/run/{narrow}", timeout=60)) for _ in range(CALLS)]
-        eventually(lambda: any(call.done() for call in calls))  # they are all here by now
-        assert answered_within(bob, narrow) < RUN_LIMIT / 2
-        assert answered_within(bob, narrow) < RUN_LIMIT / 2
+        eventually(lambda: any(call.done() for call in calls))  # the others wait behind it
+        require_served(bob, narrow)
+        require_served(bob, narrow)
         assert sum(call.done() for call in calls) < CALLS / 2, "they were to wait all the time"
         assert {call.result().status_code for call in calls} <= {200, 502, 503}  # for some their time is over
 
 
-def test_nor_does_one_hold_a_place_without_anything_to_run_it_with(manager: Manager, person: Person) -> None:
+def test_nor_does_one_hold_a_place_without_anything_to_run_it_with(person: Person, narrow: str) -> None:
     quinn, bob = person("quinn"), person("bob")
     usual = {"image": "debian", "memory": "32Mi"}
     assert (
@@ -67,9 +64,9 @@ def test_nor_does_one_hold_a_place_without_anything_to_run_it_with(manager: Mana
     job = quinn.post("/job/hog").headers["x-hansa-job"]
     eventually(lambda: quinn.get(f"/v1/jobs/{job}").json()["status"] == "Running")
     with ThreadPoolExecutor(2) as many:
-        calls = [many.submit(lambda: quinn.post("/run/narrow", timeout=60)) for _ in range(2)]
-        time.sleep(1)  # nothing tells that they have come
-        assert answered_within(bob, "narrow") < RUN_LIMIT / 2
+        calls = [many.submit(lambda: quinn.post(f"/run/{narrow}", timeout=60)) for _ in range(2)]
+        for _ in range(3):  # nothing tells that they have come: they have by the second of these, which take a second
+            require_served(bob, narrow)
         assert not any(call.done() for call in calls)
         assert quinn.delete("/system/services/hog").status_code == 204
         assert [call.result().text for call in calls] == ["served\n"] * 2

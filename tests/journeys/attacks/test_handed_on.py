@@ -34,13 +34,13 @@ def alice(hansa: Federation) -> httpx.Client:
     return hansa.user("alice", "lubeck")
 
 
-def deployed(hansa: Federation, alice: httpx.Client, script: str) -> str:
+def deployed(hansa: Federation, alice: httpx.Client, script: str, topology: str = "mesh") -> str:
     name = fresh("onward")
     members = [member("visby", f"{name}-v"), member("riga", f"{name}-r", 5)]
     often, token = {"rescheduler_threshold": 1}, hansa.refresh_token("alice")
     overhear(hansa)
     stories.create(
-        alice, stories.federated(name, members, topology="mesh", token=token, federation=often, script=script)
+        alice, stories.federated(name, members, topology=topology, token=token, federation=often, script=script)
     )
     return name
 
@@ -48,6 +48,14 @@ def deployed(hansa: Federation, alice: httpx.Client, script: str) -> str:
 @pytest.fixture
 def mesh(hansa: Federation, alice: httpx.Client) -> Iterator[str]:
     name = deployed(hansa, alice, "sleep 600")
+    yield name
+    hansa.mend()
+    assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+@pytest.fixture
+def star(hansa: Federation, alice: httpx.Client) -> Iterator[str]:
+    name = deployed(hansa, alice, "sleep 600", "star")
     yield name
     hansa.mend()
     assert alice.delete(f"/system/services/{name}").status_code == 204
@@ -136,6 +144,32 @@ def test_a_replica_gets_nothing_more_by_what_it_says_of_a_job(
     assert adopt(hers, "another") == 403
     assert adopt(hers, caller=bob) in (403, 404)
     assert adopt(hers, caller="Bearer nobody") == 401
+
+
+@pytest.mark.parametrize("how", ["taken back", "ended"])
+def test_keys_to_hand_a_job_on_with_end_with_it_whatever_the_replica_says(
+    hansa: Federation, alice: httpx.Client, star: str, how: str
+) -> None:
+    """riga has a job from lubeck, and asks for keys for somebody it would hand the job on to. In a star it has no right
+    to any keys but for what it has from lubeck."""
+    key = _KEYS.findall(bytes(hansa.gates["riga"].overheard or b""))[-1].decode()
+    job = submit(alice, star)
+    eventually(lambda: story_of(alice, job).get("delegation", {}).get("phase") == "away", what="at riga")
+    asked = {"member": f"riga/{star}-r", "of": job}
+    shown = {"Authorization": f"ReplicaKey {key}", "X-Hansa-Permit": "ab" * 32}
+    where = f"/v1/services/{star}/adopted/{fresh('mine')}"
+    hansa.gates["riga"].shut(
+        "hang"
+    )  # that it hands nothing on would be found out at once; and lubeck takes its job back
+    answer = hansa["lubeck"].anonymous.post(where, params=asked, headers=shown)
+    assert answer.status_code == 200, answer.text
+    client = store(answer.json()["minio_provider"])
+    eventually(lambda: writes(client, star), what="known to the store")
+    if how == "ended":
+        assert alice.delete(f"/system/logs/{star}/{job}").status_code == 204
+    eventually(lambda: not writes(client, star), what="ended")
+    if how == "ended":  # one that was taken back is offered to riga again
+        assert hansa["lubeck"].anonymous.post(where, params=asked, headers=shown).status_code == 401
 
 
 @pytest.mark.parametrize("by", ["her own token", "the service's token"])

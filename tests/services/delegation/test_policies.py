@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hansa.resources import Needs
-from hansa.services.delegation.policies import Candidate, rank
+from hansa.services.delegation.policies import Candidate, behind_others, rank
 from hansa.services.peers import NodeRoom, PeerHistory, PeerStatus
 from hansa.services.service import Member
 
@@ -166,3 +166,10 @@ def test_every_member_is_ranked_or_refused_whatever_peers_say(
                 one.status is not None and one.status.nodes[0].cpu >= 500 and one.status.nodes[0].memory >= SMALL.memory
             )
             assert (one.member.key in keys) == fits
+
+
+def test_who_lost_the_job_comes_after_those_who_did_not() -> None:
+    """The oftener the later; nobody is left out, and the others keep their order."""
+    found = rank("static", [Candidate(member(one, number)) for number, one in enumerate("abcd")], SMALL)
+    assert names(behind_others(found, {"a/gray": 2, "b/gray": 1})) == ["c", "d", "b", "a"]
+    assert names(behind_others(found, {})) == ["a", "b", "c", "d"]

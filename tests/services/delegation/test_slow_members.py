@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hansa.services import Address, Credentials, Job, Service, Status, Waiting, replicas
-from hansa.services.delegation import Ranking
+from hansa.services.delegation import Ranking, places
 from hansa.services.delegation.handover import Delegator
 
 _EACH = 10  # more than one member is offered at once
@@ -161,16 +161,17 @@ async def test_endpoints_of_one_owner_have_the_places_of_one_member() -> None:
 
 async def test_a_member_that_answers_again_gets_all_that_waited() -> None:
     origin = Origin(cluster("visby"))
-    origin.slow = {"visby"}
-    freed = asyncio.Event()
+    freed, offers = asyncio.Event(), asyncio.Queue[str]()
 
-    async def until_freed(_where: str) -> None:
+    async def until_freed(where: str) -> None:
+        offers.put_nowait(where)
         await freed.wait()
 
     cast(Any, origin).answer = until_freed
     for job in range(3 * _EACH):
         origin.submit("for-0", f"one-{job}")
     async with offering(origin), asyncio.timeout(_WITHIN):
-        await asyncio.sleep(0)
+        for _ in range(places._AT_ONE_MEMBER):
+            await offers.get()  # as many as one member is offered at once; the others wait
         freed.set()
         assert len({await origin.handed.get() for _ in range(3 * _EACH)}) == 3 * _EACH

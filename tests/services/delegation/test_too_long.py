@@ -12,10 +12,10 @@ import pytest
 
 from hansa.identity import Vault
 from hansa.kernel.errors import HansaError, Temporary, Unauthenticated
-from hansa.services import Address, AwayJob, Backlog, Job, Limits, PeerRefused, Service, Status
+from hansa.services import Address, AwayJob, Backlog, Job, Limits, Outcome, PeerRefused, Service, Status
 from hansa.services.delegation import NOBODY, PASSED_BACK, Delegation, Receipt, new_permit
 from hansa.services.delegation.following import Follower
-from hansa.services.delegation.ledger import SERVICE, adopted_name
+from hansa.services.delegation.ledger import DROPPED, MAIN, OF, SERVICE, adopted_name
 from hansa.store import Database, DelegationStore, JobStore, ReceiptStore, make_engine, schema, sqlite_url
 
 LIMITS = Limits(time_limit=100, run_limit=1, attempts=1, queue_limit=1, keep=1, page_size=1, wait_at_members=1000)
@@ -317,3 +317,44 @@ async def test_keys_of_a_replicas_own_job_end_when_its_service_is_gone(origin: O
     await origin.follower.follow(fresh)
     assert (origin.ended_keys, origin.stopped) == ([f"away {fresh.job} 1"], ["one"])
     assert await origin.delegations.active() == []
+
+
+async def lend_onward(origin: Origin) -> str:
+    """To the member that has the job, for whoever it hands the job on to."""
+    name = adopted_name("gray", "visby", "gray-v", "on-x")
+    said = {SERVICE: "gray", OF: "one", MAIN: ["one", 1]}
+    fresh = Delegation(
+        name, 1, "away", "visby", "gray-v", "", new_permit(), NOBODY, said, origin.time, origin.time, named="on-x"
+    )
+    assert await origin.delegations.adopt(fresh)
+    return name
+
+
+@pytest.mark.parametrize("how", ["ended", "taken back", "forgotten"])
+async def test_keys_to_hand_a_job_on_with_end_with_it_whatever_the_member_says(origin: Origin, how: str) -> None:
+    await origin.give_away()
+    name = await lend_onward(origin)
+    await origin.look()
+    assert await origin.delegations.get(name) is not None
+    if how == "ended":
+        assert await origin.jobs.end("one", Outcome(True, 0, ""), origin.time)
+    elif how == "taken back":
+        assert await origin.delegations.take_back("one", 1, {})
+    else:
+        await origin.delegations.finished("one", 1, origin.time)
+        await origin.jobs.remove(["one"])
+    row = await origin.delegations.get(name)
+    assert row is not None
+    await origin.follower.follow(row)  # it says: Running
+    assert await origin.delegations.get(name) is None
+    assert origin.ended_keys[-1] == f"away {name} 1"
+
+
+@pytest.mark.parametrize("says", [None, PeerRefused("no", status=403), Temporary("away")], ids=["none", "no", "away"])
+async def test_who_lost_a_job_is_remembered_and_comes_after_others(origin: Origin, says: HansaError | None) -> None:
+    await origin.give_away(**{DROPPED: {"visby/gray-v": 1, "riga/gray-r": 1}})
+    origin.says = says
+    await origin.look(after=20)
+    found = await origin.delegations.get("one")
+    assert found is not None
+    assert (found.phase, found.dropped) == ("back", {"visby/gray-v": 2, "riga/gray-r": 1})

@@ -54,7 +54,7 @@ async def desired(body: bytes, url: str, limits: Limits) -> Desired:
                 hint="see its configuration documents: hansa config ls",
                 problem="",
             )
-        return _decode(body, Desired, url, limits.desired_parts)
+        return _read(body, Desired, url)
 
     return await _aside(body, read)
 
@@ -64,16 +64,24 @@ async def _aside(body: bytes, read: Callable[[], T]) -> T:
 
 
 def _decode(body: bytes, kind: type[T], url: str, parts: int) -> T:
+    if not bounded_json.is_light(body, parts):
+        raise errors.HubRefused(
+            f"the hub at {url} answered with more than {parts} values, which is more than we read",
+            hint="check what answers at that address",
+            problem="",
+        )
+    return _read(body, kind, url)
+
+
+def _read(body: bytes, kind: type[T], url: str) -> T:
     try:
-        if bounded_json.is_light(body, parts):
-            return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
-    raise errors.HubRefused(
-        f"the hub at {url} answered something we do not understand",
-        hint="check the address, and that hub and manager are at most one version apart",
-        problem="",
-    )
+        raise errors.HubRefused(
+            f"the hub at {url} answered something we do not understand",
+            hint="check the address, and that hub and manager are at most one version apart",
+            problem="",
+        ) from None
 
 
 def refusal(answer: httpx.Response, body: bytes, url: str) -> HansaError:

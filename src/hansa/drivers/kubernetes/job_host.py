@@ -266,7 +266,7 @@ class KubernetesJobHost:
                 end = min(end, time.monotonic() + self._store_patience)
                 if time.monotonic() + pause > end:
                     raise
-                _log.info("waiting for a part that is away", reason=error.message)
+                _log.info("waiting for the object store, or for the origin of the job", reason=error.message)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 

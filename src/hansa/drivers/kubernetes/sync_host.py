@@ -10,8 +10,7 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import httpx
@@ -19,7 +18,7 @@ import msgspec
 import structlog
 from lightkube.resources.core_v1 import Pod, Secret
 
-from hansa import resources, services
+from hansa import services
 from hansa.drivers.kubernetes import labels, pod_status, worker_manifest
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.errors import ApiUnreachable
@@ -42,7 +41,7 @@ class _Worker:
     name: str
     namespace: str
     digest: str
-    token: str
+    token: str = field(repr=False)
     owner: str  # of its service
     idle_since: float = 0.0
 
@@ -90,8 +89,8 @@ class KubernetesSyncHost:
     async def invoke(self, order: services.RunOrder) -> services.Reply:
         end = time.monotonic() + order.seconds
         pool = self._pools.setdefault(order.service.name, _Pool())
-        async with self._slot(pool, order, end):
-            worker = await self._worker(pool, order, end)
+        async with pool.line.place(order, self._admission, end) as settle:
+            worker = await self._worker(pool, order, end, settle)
             spoilt = True
             try:
                 whole = await self._engine.with_keys(order)
@@ -117,37 +116,22 @@ class KubernetesSyncHost:
         for service, pool in list(self._pools.items()):
             self._warm(service, pool)
 
-    @asynccontextmanager
-    async def _slot(self, pool: _Pool, order: services.RunOrder, end: float) -> AsyncIterator[None]:
-        """Whose share is used up holds none of them while waiting for it; the owner's is in part what the service's own
-        idle workers hold."""
-        needs = _needs(order, order.payer)
-
-        def may_go() -> bool:
-            return order.payer == order.service.owner or not self._admission.lacks_share(needs)
-
-        try:
-            await pool.line.enter(order.payer, order.service.synchronous.max_scale, end, may_go)
-        except TimeoutError:
-            why = self._admission.over_share(needs) if order.payer != order.service.owner else ""
-            raise _no_worker(order, why or "all workers the service may have are busy") from None
-        try:
-            yield
-        finally:
-            pool.line.leave()
-
-    async def _worker(self, pool: _Pool, order: services.RunOrder, end: float) -> _Worker:
+    async def _worker(self, pool: _Pool, order: services.RunOrder, end: float, settle: Callable[[], None]) -> _Worker:
         """One that stands ready, or a new one; or one that becomes free while the new one is still being made. Nothing
         is awaited once there is one: a caller that goes then would leave it to nobody."""
         mark = worker_manifest.digest(order, self._engine.shape)
         if (found := self._ready(pool, mark, order.payer)) is not None:
+            settle()
             return found
-        making = asyncio.create_task(self._made(order, mark, end), name=f"make a worker of {order.service.name}")
+        making = asyncio.create_task(
+            self._made(order, mark, end, settle), name=f"make a worker of {order.service.name}"
+        )
         is_ours = False
         try:
             while not making.done():
                 await _either(making, pool.returned)
                 if not making.done() and (found := self._ready(pool, mark, order.payer)) is not None:
+                    settle()
                     return found
             is_ours = True
             return making.result()
@@ -165,20 +149,21 @@ class KubernetesSyncHost:
     def _ready(self, pool: _Pool, mark: str, payer: str) -> _Worker | None:
         for worker in [one for one in pool.idle if one.digest == mark]:
             pod = self._board.worker(worker.name)
+            pool.idle.remove(worker)  # first: what is said to the admission may have idle ones given up, in that moment
             if pod is not None and pod_status.is_ready(pod):
-                if not self._admission.hand_over(worker.name, payer):
-                    return None
-                pool.idle.remove(worker)
-                return worker
-            pool.idle.remove(worker)
+                if self._admission.hand_over(worker.name, payer):
+                    return worker
+                pool.idle.appendleft(worker)
+                return None
             self._start(self._throw_away(worker), f"clear {worker.name}")
         return None
 
-    async def _made(self, order: services.RunOrder, mark: str, end: float) -> _Worker:
+    async def _made(self, order: services.RunOrder, mark: str, end: float, settle: Callable[[], None]) -> _Worker:
         """A new one, as soon as the share of who calls allows it."""
-        name, needs = _new_name(order), _needs(order, order.payer)
+        name, needs = _new_name(order), services.needs_of(order, order.payer)
         if not await self._admission.wait_for(name, needs, end - time.monotonic(), room=False):
-            raise _no_worker(order, self._admission.over_share(needs) or "your quota is used up")
+            raise services.no_worker(order, self._admission.over_share(needs) or "your quota is used up")
+        settle()
         return await self._stood_up(order, name, mark, end)
 
     async def _stood_up(self, order: services.RunOrder, name: str, mark: str, end: float) -> _Worker:
@@ -201,7 +186,7 @@ class KubernetesSyncHost:
             pod = self._board.worker(name)
             why = pod_status.waits(pod) if pod is not None else ""
             self._start(self._throw_away(worker), f"clear {name}")
-            raise _no_worker(order, why or "none became ready in time") from None
+            raise services.no_worker(order, why or "none became ready in time") from None
         except BaseException:
             self._start(self._throw_away(worker), f"clear {name}")
             raise
@@ -280,7 +265,9 @@ class KubernetesSyncHost:
     async def _warmed(self, service: str, pool: _Pool, order: services.RunOrder) -> None:
         try:
             name, mark = _new_name(order), worker_manifest.digest(order, self._engine.shape)
-            if not self._admission.try_hold(name, _needs(order, order.service.owner), lasting=True, room=False):
+            if not self._admission.try_hold(
+                name, services.needs_of(order, order.service.owner), lasting=True, room=False
+            ):
                 return  # looked at again soon
             worker = await self._stood_up(order, name, mark, time.monotonic() + 120)
             self._keep(pool, worker, order)
@@ -352,16 +339,5 @@ def _new_name(order: services.RunOrder) -> str:
     return f"{order.service.name}-run-{secrets.token_hex(6)}"
 
 
-def _needs(order: services.RunOrder, owner: str) -> resources.Needs:
-    return resources.Needs(order.cpu, order.memory, order.disk, owner)
-
-
 def _is_late(end: float) -> bool:
     return time.monotonic() >= end
-
-
-def _no_worker(order: services.RunOrder, reason: str) -> services.NoWorker:
-    return services.NoWorker(
-        f"no worker of service {order.service.name} became free in time: {reason}",
-        hint="try again, or raise synchronous.max_scale",
-    )

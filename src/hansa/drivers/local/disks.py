@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -57,7 +58,7 @@ class Disks:
         self._ready: list[tuple[Path, Attached]] = []
         self._numbers = itertools.count()
         self._turn = threading.RLock()  # nobody waits for a disk while they have it
-        self._attaching: dict[Path, threading.Lock] = {}  # one at a time for each image; a check can take a minute
+        self._attaching = weakref.WeakValueDictionary[Path, threading.Lock]()  # for as long as somebody waits there
         self._closed = False
         self._making = ThreadPoolExecutor(1, "disks") if hard else None
 
@@ -120,7 +121,6 @@ class Disks:
         """The image itself goes with the folder."""
         with self._turn:
             attached = self._open.pop(home, None)
-            self._attaching.pop(home, None)
         if self._placed:
             linux.take_place(str(home / "disk"))
         if attached is not None:

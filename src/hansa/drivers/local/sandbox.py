@@ -221,9 +221,10 @@ class Sandbox:
                     error = f"job {message['id']}: {message['error']}"
                     started.set_exception(LaunchFailed(error, hint="see that its directories exist"))
             case "ended":
-                process, _ = self._running.pop(message["id"])
+                process, _ = self._running.pop(message["id"], (None, 0.0))
                 wanted = ("code", "reason", "seconds", "cpu_seconds")
-                process.ended(Exit(**{key: message[key] for key in wanted}))
+                if process is not None:
+                    process.ended(Exit(**{key: message[key] for key in wanted}))
             case "dialled" | "undialled":
                 self._answer(message, [socket.socket(fileno=fd) for fd in fds])
 

@@ -7,7 +7,7 @@ counts for who calls.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -62,8 +62,8 @@ class LocalSyncHost:
         loop = asyncio.get_running_loop()
         end = loop.time() + order.seconds
         pool = self._pools.setdefault(order.service.name, _Pool())
-        async with self._slot(pool, order, end):
-            worker = await self._worker(pool, order, end)
+        async with self._place(pool, order, end) as settle:
+            worker = await self._worker(pool, order, end, settle)
             try:
                 return await worker.answer(order, end - loop.time())
             finally:
@@ -102,42 +102,32 @@ class LocalSyncHost:
         return len(pool.idle) if pool else 0
 
     @asynccontextmanager
-    async def _slot(self, pool: _Pool, order: services.RunOrder, end: float) -> AsyncIterator[None]:
-        """One of the calls the service may run at once. Whose share is used up holds none while waiting for it; the
-        owner's is in part what the service's own warm workers hold."""
-        needs = _needs(order, order.payer)
-
-        def may_go() -> bool:
-            return order.payer == order.service.owner or not self._admission.lacks_share(needs)
-
+    async def _place(self, pool: _Pool, order: services.RunOrder, end: float) -> AsyncIterator[Callable[[], None]]:
         try:
-            await pool.line.enter(order.payer, order.service.synchronous.max_scale, end, may_go)
-        except TimeoutError:
-            why = self._admission.over_share(needs) if order.payer != order.service.owner else ""
-            raise self._no_worker(order, why or "all workers the service may have are busy") from None
-        try:
-            yield
+            async with pool.line.place(order, self._admission, end) as settle:
+                yield settle
         finally:
-            pool.line.leave()
             pool.changed.set()
 
-    async def _worker(self, pool: _Pool, order: services.RunOrder, end: float) -> Worker:
+    async def _worker(self, pool: _Pool, order: services.RunOrder, end: float, settle: Callable[[], None]) -> Worker:
         while pool.idle:
             worker = pool.idle.popleft()
             pool.changed.set()
             if self._fits(worker, order):
                 if self._admission.hand_over(worker.id, order.payer):
+                    settle()
                     return worker
                 pool.idle.appendleft(worker)  # it counts for the service's owner, and not for who calls
                 break
             self._background.start(self._throw_away(worker), f"clear {worker.id}")
         id = Worker.new_id(order.service.name)
-        needs = _needs(order, order.payer)
+        needs = services.needs_of(order, order.payer)
         if reason := self._admission.ledger.could_ever_hold(needs):
-            raise self._no_worker(order, reason)
+            raise services.no_worker(order, reason)
         left = end - asyncio.get_running_loop().time()
         if not await self._admission.wait_for(id, needs, left):
-            raise self._no_worker(order, self._admission.over_share(needs) or "the cluster is full")
+            raise services.no_worker(order, self._admission.over_share(needs) or "the cluster is full")
+        settle()
         return await self._started(order, id)
 
     async def _started(self, order: services.RunOrder, id: str) -> Worker:
@@ -168,7 +158,7 @@ class LocalSyncHost:
             pool.changed.clear()
             while pool.missing and pool.wanted is not None:
                 order, id = pool.wanted, Worker.new_id(service)
-                if not self._admission.try_hold(id, _needs(order, order.service.owner), lasting=True):
+                if not self._admission.try_hold(id, services.needs_of(order, order.service.owner), lasting=True):
                     break
                 try:
                     worker = await self._started(order, id)
@@ -197,13 +187,3 @@ class LocalSyncHost:
         for pool in self._pools.values():
             pool.line.look_again()
             pool.changed.set()
-
-    def _no_worker(self, order: services.RunOrder, why: str) -> services.NoWorker:
-        return services.NoWorker(
-            f"no worker for {order.service.name} within {order.seconds:g} s: {why}",
-            hint="try again later, or raise synchronous.max_scale",
-        )
-
-
-def _needs(order: services.RunOrder, owner: str) -> resources.Needs:
-    return resources.Needs(order.cpu, order.memory, order.disk, owner)

@@ -167,8 +167,9 @@ class Line:
             ) from None
         except TooMuch:
             raise peers.PeerUnreachable(
-                f"{question.whom} answers at length, and too much is being answered at once",
+                f"the answer of {question.whom} was not read: this manager reads too many long answers just now",
                 hint="try again in a moment",
+                sent=sent.true,
             ) from None
         except Flood as flood:
             raise peers.PeerUnreachable(

@@ -7,7 +7,7 @@ repeated here: whether trying again is safe, and with which credentials, is for 
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -52,11 +52,15 @@ class OscarPeer:
         self._abilities = abilities
         self._clock = clock
 
-    async def kind(self) -> Literal["hansa", "oscar"]:
-        return "oscar" if await self._learn() is None else "hansa"
-
     async def capabilities(self) -> frozenset[str]:
-        return await self._learn() or frozenset()
+        """One that is down stays what it was."""
+        if not self._abilities.fresh(self._limits.kind_fresh):
+            try:
+                self._abilities.keep(await self._inquire())
+            except peers.PeerUnreachable:
+                if not self._abilities.known:
+                    raise
+        return self._abilities.names or frozenset()
 
     def doubt(self) -> None:
         self._abilities.drop()
@@ -249,17 +253,8 @@ class OscarPeer:
         answer = await self._ask("POST", "v1", "services", service, "access-token", credentials=shown)
         return tidings.token(_good(answer, 200), self._clock.now())
 
-    async def _learn(self) -> frozenset[str] | None:
-        """The names of what it can do; None for OSCAR's own manager. One that is down stays what it was."""
-        if not self._abilities.fresh(self._limits.kind_fresh):
-            try:
-                self._abilities.keep(await self._inquire())
-            except peers.PeerUnreachable:
-                if not self._abilities.known:
-                    raise
-        return self._abilities.names
-
     async def _inquire(self) -> frozenset[str] | None:
+        """The names of what it can do; None for OSCAR's own manager."""
         answer = await self._ask("GET", "v1", "about")
         names = tidings.capabilities(_good(answer, *_NO_ABOUT))
         if names is None:

@@ -13,6 +13,7 @@ T = TypeVar("T")
 LARGEST = 64 * 2**20
 MOST_NAMES = 10_000
 """Files, folders and links that are looked at for an answer."""
+_ENTRY = 128  # bytes of a file in a zip beyond its content and its name, which stands there twice
 
 
 class ReplyTooLarge(errors.TooLarge):
@@ -40,7 +41,7 @@ class Scales:
 
 def size_of(files: Iterable[LeftFile]) -> int:
     """Bytes that an answer made of them has at most."""
-    total = _told(lambda: sum(file.size for file in files))
+    total = _told(lambda: sum(map(_share, files)))
     _require_small(total)
     return total * 4 // 3
 
@@ -65,7 +66,7 @@ def _packed(files: Iterable[LeftFile]) -> bytes | None:
     buffer = io.BytesIO()
     total = 0
     for file in files:
-        total += file.size
+        total += _share(file)
         _require_small(total)
         content = file.read()
         if first is None:
@@ -81,6 +82,11 @@ def _packed(files: Iterable[LeftFile]) -> bytes | None:
         return base64.b64encode(first[1])
     packed.close()
     return base64.b64encode(buffer.getvalue())
+
+
+def _share(file: LeftFile) -> int:
+    """Of an answer. Many empty files are not nothing: their names may be long."""
+    return file.size + 2 * len(file.relative.encode()) + _ENTRY
 
 
 def _require_small(total: int) -> None:

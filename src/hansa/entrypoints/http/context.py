@@ -40,21 +40,21 @@ def secret_of(request: HTTPConnection, scheme: str) -> str:
     return secret
 
 
-def noted(caller: Caller) -> Caller:
+def log_caller(caller: Caller) -> Caller:
     """From here on, what is logged for this request names who asked; of a service's token the service, since everybody
     may have it."""
-    note(f"service {caller.service}" if caller.kind == "service" else caller.uid)
+    log_as(f"service {caller.service}" if caller.kind == "service" else caller.uid)
     return caller
 
 
-def note(who: str) -> None:
+def log_as(who: str) -> None:
     structlog.contextvars.bind_contextvars(caller=plain_text.plain(who, _LONGEST_NAME).replace("\n", " "))
 
 
 async def caller_of(request: Request) -> Caller:
     """The admin (Basic) or a user (OIDC bearer) on `/system` and `/v1` routes; 401 otherwise."""
     app = cast(App, request.app.state.hansa)
-    caller = noted(await app.sign_in.caller(authorization_of(request), address_of(request)))
+    caller = log_caller(await app.sign_in.caller(authorization_of(request), address_of(request)))
     in_flight.claim_of(request.scope).sender = caller.uid
     return caller
 

@@ -53,7 +53,7 @@ class Door:
             # /system/logs/x/ must not delete all jobs of x.
             scope["path"] = path[:-1]
         request_id = _given_id(scope) or uuid.uuid4().hex[:16]
-        # whoever finds out who asks says so: `context.noted`
+        # whoever finds out who asks says so: `context.log_caller`
         structlog.contextvars.bind_contextvars(request_id=request_id, client=address_of(Request(scope)), caller="-")
         claim = in_flight.make_claim(scope, self._bodies)
         # of a tenant's page no more is in memory than a piece

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hansa.entrypoints.http.clients import address_of
-from hansa.entrypoints.http.context import authorization_of, noted
+from hansa.entrypoints.http.context import authorization_of, log_caller
 from hansa.entrypoints.http.document import ADMIN, METRICS, USER, callable_by
 from hansa.entrypoints.http.openapi import answers
 from hansa.identity import SignIn, access, same_secret
@@ -24,6 +24,6 @@ def add_to(api: FastAPI, registry: CollectorRegistry, sign_in: SignIn, token: st
         """What Prometheus collects. Names of users and of their things are not in it."""
         authorization = authorization_of(request)
         if not (token and same_secret(authorization, f"Bearer {token}")):
-            caller = noted(await sign_in.caller(authorization, address_of(request)))
+            caller = log_caller(await sign_in.caller(authorization, address_of(request)))
             access.require_cluster_view(caller, "the metrics")
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

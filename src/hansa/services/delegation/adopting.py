@@ -21,6 +21,7 @@ from hansa.services import duty, events, replicas, secret_parts
 from hansa.services.delegation import lending
 from hansa.services.delegation.ledger import (
     EVENT,
+    MAIN,
     NOBODY,
     OF,
     READS,
@@ -130,18 +131,22 @@ async def adopt(
     """At the coordinator: the same keys however often it is asked. `caller` is who showed their own token."""
     job, permit = names.job(wanted.job), wanted.permit
     record, member = _member(room, names.service(wanted.service), wanted.member, key)
-    submitter, event = await _behind(room, record, member, event, wanted.of, caller)
+    main = await _main(room, record.service, member, wanted.of) if wanted.of else None
+    submitter, event = await _behind(room, record, event, main, caller)
+    reads = lending.reads(submitter, event)
     known = await room.delegations.get(_name(record.service, member, job))
     if known is None:
         if not wanted.of:
             duty.require_staying(room)
-        noted: dict[str, Any] = {READS: lending.reads(submitter, event)}
+        noted: dict[str, Any] = {READS: reads}
         if caller is not None:
             noted |= {SUBMITTER: submitter, EVENT: _mark(event)}
         elif wanted.of:
             noted[OF] = names.job(wanted.of)
+            if main is not None:
+                noted[MAIN] = [main.job, main.epoch]
         known = await _note(room, record, member, job, permit, noted)
-    if not same_secret(permit, known.permit):
+    if not same_secret(permit, known.permit) or known.decision.get(READS, reads) != reads:
         raise _another(job)
     return await lending.lend_while(room, known, record, event, submitter)
 
@@ -164,14 +169,15 @@ def _another(job: str) -> errors.Conflict:
 
 
 async def _behind(
-    room: Room, record: Record, member: Member, event: bytes, of: str, caller: Caller | None
+    room: Room, record: Record, event: bytes, main: Delegation | None, caller: Caller | None
 ) -> tuple[str, bytes]:
     """By whose right the input is read, and which. For a job that this member has from us that is known here; for one
     whose caller was there it is theirs, and no other than they named; else the owner's, for what the service names."""
     service = record.service
-    main = await _main(room, service, member, of) if of else None
     found = await room.jobs.get(main.job) if main is not None and not main.adopted else None
     if found is not None and found.service == service.name and room.receipts.get(found.name) is None:
+        if found.ended:
+            raise NotAdopted(f"job {found.name} has ended")
         return found.owner, found.event
     if not _is_mesh(service):
         raise replicas.KeyRefused("replicas of this federation do not ask for keys of their own")

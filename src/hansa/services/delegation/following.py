@@ -20,7 +20,7 @@ from hansa.kernel.errors import HansaError
 from hansa.services import replicas
 from hansa.services.delegation import allowance, claims, lending
 from hansa.services.delegation.lanes import Lanes
-from hansa.services.delegation.ledger import NOBODY, OVERDUE, Delegation
+from hansa.services.delegation.ledger import DROPPED, NOBODY, OVERDUE, Delegation
 from hansa.services.job import Outcome, Status
 from hansa.services.peers import AwayJob, Credentials, Peer, PeerRefused, PeerUnreachable, UntrustedCluster
 from hansa.services.ports import Waiting
@@ -101,6 +101,9 @@ class Follower:
 
     async def follow(self, delegation: Delegation) -> None:
         room = self.room
+        if not await self._has_reason(delegation):
+            await self._finished(delegation)
+            return
         if await self._told_enough(delegation) or (self._left(delegation) and await self._parted(delegation)):
             return
         try:
@@ -122,7 +125,7 @@ class Follower:
             if delegation.adopted or await self._ended_at(delegation) is not None:
                 await self._finished(delegation)
             else:
-                await self._back(delegation, f"{delegation.cluster_id} does not have the job")
+                await self._back(delegation, f"{delegation.cluster_id} does not have the job", _dropped(delegation))
             return
         if delegation.phase == "offering":
             await room.delegations.accepted(delegation.job, delegation.epoch, now)
@@ -134,6 +137,16 @@ class Follower:
         await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=since)
         if why := await self._overdue(delegation):
             await self._too_long(delegation, why)
+
+    async def _has_reason(self, delegation: Delegation) -> bool:
+        """Whether the job is still at that member for which it was lent keys to hand the job on. Whatever the member
+        says: they end with the job, and when it is taken back."""
+        if delegation.main is None:
+            return True
+        name, epoch = delegation.main
+        main, job = await self.room.delegations.get(name), await self.room.jobs.get(name)
+        stands = main is not None and main.epoch == epoch and main.phase in ("offering", "away")
+        return stands and (job is None or not job.ended)
 
     def _left(self, delegation: Delegation) -> bool:
         """Whether its member belongs to the federation no more, or the federation is gone."""
@@ -304,7 +317,9 @@ class Follower:
             if overdue := await self._overdue(delegation):
                 await self._too_long(delegation, overdue)
             return
-        await self._back(delegation, f"{delegation.cluster_id} was silent for {quiet:.0f} s: {why}")
+        await self._back(
+            delegation, f"{delegation.cluster_id} was silent for {quiet:.0f} s: {why}", _dropped(delegation)
+        )
 
     async def _back(self, delegation: Delegation, why: str, more: Mapping[str, Any] = _NOTHING) -> bool:
         """False if it is not to be had any more. Keys that the job's own origin lent end only when that takes it back,
@@ -327,6 +342,12 @@ class Follower:
                 room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
                 await room.jobs.explain(job.name, why)
         return True
+
+
+def _dropped(delegation: Delegation) -> Mapping[str, Any]:
+    """One more time, so that others come first when the job is given away again."""
+    member = f"{delegation.cluster_id}/{delegation.service}"
+    return {DROPPED: {**delegation.dropped, member: delegation.dropped.get(member, 0) + 1}}
 
 
 def _about(job: str) -> str:

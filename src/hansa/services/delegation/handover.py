@@ -17,7 +17,16 @@ from hansa.kernel.errors import HansaError
 from hansa.resources import Needs
 from hansa.services import replicas
 from hansa.services.delegation import adopting, lending, policies
-from hansa.services.delegation.ledger import NOBODY, ONWARD, OVERDUE, SERVICE, Delegation, Phase, new_permit
+from hansa.services.delegation.ledger import (
+    DROPPED,
+    NOBODY,
+    ONWARD,
+    OVERDUE,
+    SERVICE,
+    Delegation,
+    Phase,
+    new_permit,
+)
 from hansa.services.delegation.places import Crowded, Places
 from hansa.services.delegation.policies import Candidate, Ranking
 from hansa.services.delegation.probing import WaitFor
@@ -157,11 +166,13 @@ class Delegator:
             before = await room.delegations.get(job.name)
             ranking = await self.decide(record, job, before.overdue if before else ())
         if not ranking.order:
-            await self._explain(job, "no member can take it", ranking.refused)
+            await self._explain(job, "no member can take it", _in_words(ranking.refused))
             return False
         with room.dispatcher.held_back(job.name) as ours:
             if not ours:
                 return False  # it has just started here
+            if before is not None and before.dropped:
+                ranking = policies.behind_others(ranking, before.dropped)
             return await self._offer_in_order(record, job, ranking, before, kept)
 
     async def decide(self, record: Record, job: Job, overdue: Collection[str] = ()) -> Ranking:
@@ -240,74 +251,86 @@ class Delegator:
     async def _offer_in_order(
         self, record: Record, job: Job, ranking: Ranking, before: Delegation | None, kept: str
     ) -> bool:
-        room, places = self.room, self._places
-        epoch = before.epoch if before else 0
-        said: dict[str, Any] = {
-            SERVICE: record.service.name,
-            "policy": (record.service.federation.delegation if record.service.federation else "") or "static",
-            "scores": {key: dict(parts) for key, parts in ranking.scores.items()},
-            "refused": dict(ranking.refused),
-            "chosen": "",
-            **({OVERDUE: list(before.overdue)} if before is not None and before.overdue else {}),
-        }
-        said[ONWARD] = await adopting.lends_onward(room, record.service, job)
-        claimed, refused, crowded = False, list[int](), ""
+        places, crowded = self._places, ""
+        offers = _Offers(record, job, before.epoch if before else 0, _beginning(record.service, ranking, before))
+        try:
+            offers.said[ONWARD] = await adopting.lends_onward(self.room, record.service, job)
+        except HansaError as error:
+            await self._explain(job, "the coordinator cannot be asked for keys for another cluster", error.message)
+            return False
         turns = deque((member, "") for member in ranking.order)
         while turns:
             member, named = turns.popleft()
-            if member.type.lower() == "endpoint":
-                theirs = f"endpoints of {record.service.owner}"  # who may name as many as they like
-                if crowded := places.crowded(theirs, kept):
-                    break
-                async with places.taken(theirs, kept):
-                    if await self._to_endpoint(job, member, said):
-                        return True
+            is_endpoint = member.type.lower() == "endpoint"
+            peer = None if is_endpoint else self._trusted(record.service, member, offers.said)
+            if peer is None and not is_endpoint:
                 continue
-            if (peer := self._trusted(record.service, member, said)) is None:
-                continue
-            if crowded := places.crowded(peer.address.endpoint, kept):
+            # endpoints anybody may name as many as they like of
+            where = f"endpoints of {record.service.owner}" if peer is None else peer.address.endpoint
+            if crowded := places.crowded(where, kept):
                 break
-            async with places.taken(peer.address.endpoint, kept):
-                way, why = await self._way(record.service, member, peer)
-                if way is None:
-                    said["refused"][member.key] = why
-                    continue
-                epoch += 1
-                said |= {"chosen": member.key, "fenced": way == "key"}
-                fresh = _delegation(job.name, epoch, "offering", member, peer, said, room.clock.now(), named)
-                if not await room.delegations.claim(fresh):
-                    return claimed
-                claimed = True
-                await self._end_keys(job, refused)
-                verdict, taken = await self._hand_over(record, job, member, peer, fresh, way)
-            if verdict == _UNKNOWN:
-                return True  # the follower finds out
-            if verdict == "":
-                await room.delegations.accepted(job.name, epoch, room.clock.now())
-                room.dispatcher.gone(job.name)
-                self.on_gone()
-                self._in_flight.setdefault(member.key, []).append((room.clock.now(), Needs(job.cpu, job.memory)))
-                _log.info("delegated", job=job.name, member=member.key, policy=said["policy"])
-                return True
-            said["refused"][member.key] = verdict
-            refused.append(epoch)
-            if taken and not named:
+            async with places.taken(where, kept):
+                if peer is None:
+                    has_it, name_taken = await self._to_endpoint(offers, member), False
+                else:
+                    has_it, name_taken = await self._to_member(offers, member, peer, named)
+            if has_it is not None:
+                return has_it
+            if name_taken and not named:
+                del offers.said["refused"][member.key]
                 turns.appendleft((member, new_name(member.service_name)))  # which nobody can have heard before
-        said["chosen"] = ""
-        if claimed and not await room.delegations.take_back(job.name, epoch, said):
+        offers.said["chosen"] = ""
+        if not await self._nobody_has(offers):
             return True  # one whose answer got lost has it after all, and is publishing
-        await self._end_keys(job, refused)
-        await self._wait_here(job, said, crowded)
+        await self._wait_here(job, offers.said, crowded)
         return False
+
+    async def _to_member(self, offers: "_Offers", member: Member, peer: Peer, named: str) -> tuple[bool | None, bool]:
+        """Whether somebody has the job now, or None if this member does not and others may be asked; and whether that
+        is for the job's name alone."""
+        room, record, job = self.room, offers.record, offers.job
+        way, why = await self._way(record.service, member, peer)
+        if way is None:
+            offers.said["refused"][member.key] = why
+            return None, False
+        offers.epoch += 1
+        offers.said |= {"chosen": member.key, "fenced": way == "key"}
+        fresh = _delegation(job.name, offers.epoch, "offering", member, peer, offers.said, room.clock.now(), named)
+        if not await room.delegations.claim(fresh):
+            return offers.claimed, False
+        offers.claimed = True
+        await self._end_keys(job, offers.refused)
+        verdict, name_taken = await self._hand_over(record, job, member, peer, fresh, way)
+        if verdict == _UNKNOWN:
+            return True, False  # the follower finds out
+        if verdict:
+            offers.said["refused"][member.key] = verdict
+            offers.refused.append(offers.epoch)
+            return None, name_taken
+        await room.delegations.accepted(job.name, offers.epoch, room.clock.now())
+        room.dispatcher.gone(job.name)
+        self.on_gone()
+        self._in_flight.setdefault(member.key, []).append((room.clock.now(), Needs(job.cpu, job.memory)))
+        _log.info("delegated", job=job.name, member=member.key, policy=offers.said["policy"])
+        return True, False
+
+    async def _nobody_has(self, offers: "_Offers") -> bool:
+        """Whoever was offered the job has it no more, nor keys for it; False if one of them is publishing."""
+        if offers.claimed:
+            if not await self.room.delegations.take_back(offers.job.name, offers.epoch, offers.said):
+                return False
+            offers.claimed = False
+            offers.epoch += 1
+        await self._end_keys(offers.job, offers.refused)
+        return True
 
     async def _wait_here(self, job: Job, said: dict[str, Any], crowded: str) -> None:
         if crowded:
             raise Crowded(crowded)
-        await self._explain(job, "no member took it", said["refused"])
+        await self._explain(job, "no member took it", _in_words(said["refused"]))
 
-    async def _explain(self, job: Job, what: str, refused: Mapping[str, str]) -> None:
-        reasons = "; ".join(f"{key}: {why}" for key, why in refused.items())
-        await self.room.jobs.explain(job.name, f"waits for room here; {what} ({reasons})")
+    async def _explain(self, job: Job, what: str, why: str) -> None:
+        await self.room.jobs.explain(job.name, f"waits for room here; {what} ({why})")
 
     def _trusted(self, service: Service, member: Member, said: dict[str, Any]) -> Peer | None:
         try:
@@ -382,19 +405,49 @@ class Delegator:
                 return f"{why}; asked again it refused ({error.status})"
         return f"{why}; it could not be asked whether it has the job"
 
-    async def _to_endpoint(self, job: Job, member: Member, said: dict[str, Any]) -> bool:
+    async def _to_endpoint(self, offers: "_Offers", member: Member) -> bool | None:
         """A plain HTTP endpoint takes the event and tells no more: the job ends with its answer."""
-        room = self.room
+        room, job = self.room, offers.job
+        if not await self._nobody_has(offers):
+            return True
         try:
             await room.peers.post_event(member.url, job.event, member.headers or {}, verify=member.ssl_verify)
         except HansaError as error:
-            said["refused"][member.key] = error.message
-            return False
+            offers.said["refused"][member.key] = error.message
+            return None
         ended = Outcome(True, None, f"handed to {member.url}")
         # in this order: one that could not be written down goes on waiting
         was_open = await room.jobs.end(job.name, ended, room.clock.now())
         room.dispatcher.gone(job.name)
-        return was_open
+        return True if was_open else None
+
+
+@dataclass(slots=True)
+class _Offers:
+    """One job that is offered to one member after the other."""
+
+    record: Record
+    job: Job
+    epoch: int
+    said: dict[str, Any]  # what becomes the decision
+    claimed: bool = False  # whether a member is on record that may have it
+    refused: list[int] = field(default_factory=list)  # epochs of those that said no, whose keys have not ended yet
+
+
+def _beginning(service: Service, ranking: Ranking, before: Delegation | None) -> dict[str, Any]:
+    return {
+        SERVICE: service.name,
+        "policy": (service.federation.delegation if service.federation else "") or "static",
+        "scores": {key: dict(parts) for key, parts in ranking.scores.items()},
+        "refused": dict(ranking.refused),
+        "chosen": "",
+        **({OVERDUE: list(before.overdue)} if before is not None and before.overdue else {}),
+        **({DROPPED: dict(before.dropped)} if before is not None and before.dropped else {}),
+    }
+
+
+def _in_words(refused: Mapping[str, str]) -> str:
+    return "; ".join(f"{key}: {why}" for key, why in refused.items())
 
 
 def _probe_key(service: Service, member: Member) -> str:

@@ -26,7 +26,9 @@ NOT_HERE = (GIVEN_BACK, PASSED_BACK)  # its origin is told that the job is not h
 LOST = (SUPERSEDED, CALLED_OFF, *NOT_HERE)
 # In a delegation's decision.
 SERVICE, OVERDUE = "service", "overdue"
+DROPPED = "dropped"  # by member: how often the job was given to it, and was not to be found there later
 ONWARD, OF, SUBMITTER, EVENT = "onward", "of", "submitter", "event"
+MAIN = "main"  # of keys for whoever a job is handed on to: what the member has from us of that job, as [name, epoch]
 _ADOPTED_NAMES = "adopted/"
 READS = "reads"  # of what is adopted: by whose right, and which object, as [uid, provider, bucket, key]
 WAS = "was"  # under which name an older version kept what is adopted
@@ -80,6 +82,16 @@ class Delegation:
     def kept_as(self) -> str:
         """For which name its permit is sealed and its keys are lent."""
         return str(self.decision.get(WAS, "")) or self.job
+
+    @property
+    def main(self) -> tuple[str, int] | None:
+        """Without what stands there under that name and epoch, its keys are for nothing."""
+        name, epoch = self.decision.get(MAIN) or ("", 0)
+        return (str(name), int(epoch)) if name else None
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        return dict(self.decision.get(DROPPED, {}))
 
     @property
     def overdue(self) -> tuple[str, ...]:

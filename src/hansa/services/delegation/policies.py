@@ -7,7 +7,7 @@ go first, as in OSCAR; a member that cannot hold the job is never asked, whateve
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hansa.resources import Needs
 from hansa.services.peers import PeerHistory, PeerStatus
@@ -72,6 +72,13 @@ def rank(
             raise ValueError(f"no policy {policy!r}")
     order = sorted(fitting, key=lambda one: scores[one.member.key]["priority"])  # stable: ties keep the user's order
     return Ranking(tuple(one.member for one in order), scores, refused)
+
+
+def behind_others(ranking: Ranking, dropped: Mapping[str, int]) -> Ranking:
+    """Those that had this job and lost it are asked after those that did not, the oftener the later: whoever takes a
+    job and then tells nothing of it must not be offered it for ever while others could run it."""
+    order = sorted(ranking.order, key=lambda member: dropped.get(member.key, 0))
+    return replace(ranking, order=tuple(order))
 
 
 def _misfit(one: Candidate, needs: Needs, *, by_status: bool) -> str:

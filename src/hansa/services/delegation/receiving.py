@@ -128,7 +128,8 @@ async def _require_vouched(room: Room, peer: Peer, parcel: Parcel) -> None:
         await peer.origin_storage(parcel.job, parcel.permit)
     except PeerRefused as error:
         raise NotTheSameJob(
-            f"{parcel.origin} does not say that it gave us job {parcel.job}", hint="send another X-Delegated-Job-ID"
+            f"{parcel.origin} does not say that it gave us job {parcel.job}",
+            hint="only the cluster that a job comes from can hand it over",
         ) from error
 
 

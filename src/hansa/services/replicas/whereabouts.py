@@ -49,8 +49,8 @@ def moved(room: Room, service: Service, peer: Peer) -> str:
     if meant in ("", address.endpoint):
         return ""
     return (
-        f"cluster {address.cluster_id} is at {address.endpoint} now, and only the hub says so; it was at {meant} when "
-        "the service was last written, and gets no credentials of its owner and no definition before it is updated"
+        f"cluster {address.cluster_id} moved from {meant} to {address.endpoint}, and only the hub says so: no "
+        "credentials of the service's owner and no definition are sent there until the owner updates the service"
     )
 
 

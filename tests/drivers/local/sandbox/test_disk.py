@@ -151,3 +151,11 @@ def volume_of(bench: Bench, held: int) -> tuple[Path, Bind]:
 def children(bench: Bench) -> list[int]:
     listed = Path(f"/proc/{bench.sandbox.launcher_pid}/task/{bench.sandbox.launcher_pid}/children").read_text()
     return [int(pid) for pid in listed.split()]
+
+
+async def test_one_whose_memory_takes_long_to_free_ends_too(bench: Bench) -> None:
+    """Its main process is gone long before the rest of it, and its folder holds too much all the time."""
+    hold = "import ctypes, time; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); held = bytearray(2000 << 20); "  # small pages
+    script = f'python3 -c \'{hold} open("big", "wb").write(bytes(30 << 20)); time.sleep(60)\''
+    _, text, exit = await attacked(bench, script, memory=3000 * MIB)
+    assert exit.reason == "disk", text

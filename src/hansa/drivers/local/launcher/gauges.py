@@ -94,12 +94,17 @@ class Gauges:
                 raise
             if self._pid == 0:
                 _look(self._setting, theirs)
-        self._channel = ours
         ours.settimeout(_SLOWEST)
-        self._events.register(ours, selectors.EVENT_READ, self._hear)
+        try:
+            self._events.register(ours, selectors.EVENT_READ, self._hear)
+        except OSError:
+            ours.close()  # it ends with that
+            raise
+        self._channel = ours
 
     def _hear(self) -> None:
-        assert self._channel is not None
+        if self._channel is None:
+            return  # closed since it was found to be readable
         message, _ = protocol.receive(self._channel)
         if message is None:
             self.close()
@@ -123,7 +128,11 @@ class _Watched:
         """Whether to end it. A job that cannot be looked at works against us; the others are looked at all the same."""
         try:
             found = self._holds_too_much()
-        except Exception:
+        except MemoryError:
+            return None  # our own trouble
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in usage.OWN_TROUBLE:
+                return None
             self.failures += 1
             if self.failures < _MOST_FAILURES:
                 return None

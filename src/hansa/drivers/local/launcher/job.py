@@ -87,7 +87,9 @@ class Job:
                 processes.signal_process(pid, signal.SIGTERM)
 
     def kill(self, reason: protocol.Reason) -> None:
-        if self._status is None and not self._killed:
+        if self._status is not None:
+            return  # it ends already: `tick` sees to what is left of it, and not for ever
+        if not self._killed:
             self._killed = True
             self._reason = reason
         self.due = time.monotonic() + 1  # again, should this one not have been enough

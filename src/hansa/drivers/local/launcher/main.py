@@ -25,6 +25,7 @@ from .spare import Spare
 _SWEEP_SECONDS = 3.0
 _MOVING = "stager.program"
 _SPARE_DELAY = 0.003  # the job just started goes first
+_FLUSH_AGAIN = 0.05
 _SPARE_AGAIN = 1.0  # a machine may have no room for a process, or for its descriptors, for a while
 
 
@@ -43,6 +44,7 @@ class Launcher:
         self._births: dict[str, int] = {}  # pipes that tell whether a job got as far as exec
         self._failed: set[str] = set()  # it did not: its end is not news
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
+        self._flush_due = float("inf")
         self._manager_gone = False
         self._movers: dict[int, int] = {}  # calls of children that move files, by their pids
         self._moving: Any = None
@@ -91,7 +93,10 @@ class Launcher:
         return Spare(self._setting, self._tree, next(self._spares))
 
     def _pause(self) -> float | None:
-        due = min((*(job.due for job in self._jobs.values()), self._dials.due, self._gauges.due, self._spare_due))
+        due = min(
+            *(job.due for job in self._jobs.values()),
+            *(self._dials.due, self._gauges.due, self._spare_due, self._flush_due),
+        )
         return None if due == float("inf") else max(0.0, due - time.monotonic())
 
     def _watch(self, source: int | socket.socket, react: Callable[[], object]) -> None:
@@ -220,6 +225,7 @@ class Launcher:
         """It holds more of the disk, or of memory, than it may."""
         if id in self._jobs:
             self._jobs[id].kill(reason)
+            self._gauges.end(id)  # once is enough: `tick` repeats the kill
 
     # what becomes of the jobs
 
@@ -269,6 +275,7 @@ class Launcher:
         self._flush()
 
     def _flush(self) -> None:
+        self._flush_due = float("inf")
         while self._outbox:
             packet, fds = self._outbox[0]
             try:
@@ -276,8 +283,11 @@ class Launcher:
             except BlockingIOError:
                 self._expect_room(wanted=True)
                 return
-            except OSError:  # the manager is gone; its pidfd or the end of the channel says so too
+            except ConnectionError:  # the manager is gone; its pidfd or the end of the channel says so too
                 pass
+            except OSError:  # no memory for it just now: the next turn of the loop tries again
+                self._flush_due = time.monotonic() + _FLUSH_AGAIN
+                return
             self._outbox.popleft()
             for fd in fds:
                 os.close(fd)

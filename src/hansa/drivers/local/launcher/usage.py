@@ -5,11 +5,13 @@ cannot be counted counts as too much.
 """
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterable
 
 TOO_MUCH = 2**62
+OWN_TROUBLE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # of whoever looks, and nobody's fault
 _DEEPEST = 200
 _LEAST = 4096  # bytes that a file counts at least: its name and inode take room too
 _BLOCK = 512
@@ -31,7 +33,9 @@ def _within(name: str, parent: int | None, most: int, linked: set[int], depth: i
             os.close(folder)
     except FileNotFoundError:  # it goes away just now; what lies beside it stays
         return 0
-    except OSError:
+    except OSError as error:
+        if error.errno in OWN_TROUBLE:
+            raise
         return TOO_MUCH
 
 

@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from hansa.bootstrap import App
 from hansa.entrypoints.http import cross_site
 from hansa.entrypoints.http.clients import address_of
-from hansa.entrypoints.http.context import authorization_of, noted
+from hansa.entrypoints.http.context import authorization_of, log_caller
 from hansa.entrypoints.http.exposed import cookies
 from hansa.entrypoints.http.exposed.paths import base_of
 from hansa.identity import Caller, access, errors, looks_like_service_token, same_secret, service_caller
@@ -45,7 +45,7 @@ async def check(app: App, record: Record, visitor: HTTPConnection) -> None:
         )
     if authorization.lower().startswith("basic"):
         _meant(app, visitor)
-    caller = noted(await _caller(app, service, visitor, authorization))
+    caller = log_caller(await _caller(app, service, visitor, authorization))
     if not may_visit(caller, service):
         raise Forbidden(f"you may not visit service {service.name}", hint="ask its owner to share it with you")
 
@@ -62,7 +62,7 @@ def caller_by_cookie(app: App, service: Service, visitor: HTTPConnection) -> Cal
     for one in islice(given, _MOST_COOKIES):
         caller = app.visits.caller(one, service=service.name, token=service.token)
         if caller is not None and may_visit(caller, service):
-            return noted(caller)
+            return log_caller(caller)
     return None
 
 

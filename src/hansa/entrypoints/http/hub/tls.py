@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 from starlette.types import Scope
 
 from hansa.bootstrap import HubApp
+from hansa.entrypoints.http.context import log_as
 from hansa.federation import Hub, Known, errors, standing
 from hansa.identity import authority
 
@@ -77,7 +78,9 @@ async def member_of(hub: Hub, scope: Scope, *, late: bool = False) -> Member:
 
 def _member(*, late: bool) -> Callable[[Request], Any]:
     async def who_asks(request: Request) -> Member:
-        return await member_of(cast(HubApp, request.app.state.hansa).hub, request.scope, late=late)
+        member = await member_of(cast(HubApp, request.app.state.hansa).hub, request.scope, late=late)
+        log_as(f"cluster {member.known.record.id}")
+        return member
 
     return who_asks
 

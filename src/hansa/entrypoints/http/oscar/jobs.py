@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from hansa.bootstrap import App
 from hansa.entrypoints.http import in_flight
-from hansa.entrypoints.http.context import AppDep, authorization_of, noted
+from hansa.entrypoints.http.context import AppDep, authorization_of, log_caller
 from hansa.entrypoints.http.document import SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
 from hansa.entrypoints.http.parameters import ServiceName
@@ -44,12 +44,12 @@ async def _invoker(app: App, request: Request, service: str) -> Caller:
         known = record if record is not None and record.phase == "ready" else None
         webhook = app.room.webhook
         if known is not None and webhook is not None and same_secret(given.token, webhook.token(service)):
-            return noted(Caller.of_service(service, known.service.owner, from_store=True))
+            return log_caller(Caller.of_service(service, known.service.owner, from_store=True))
         giver = replicas.giver_of(app.room, known, given.token) if known is not None else None
         if known is not None and giver is not None:
-            return noted(Caller.of_service(service, known.service.owner, giver=giver))
+            return log_caller(Caller.of_service(service, known.service.owner, giver=giver))
         return service_caller(given.token, service=service, owner="", expected="")
-    return noted(await app.sign_in.user(given.token))
+    return log_caller(await app.sign_in.user(given.token))
 
 
 def _invocation(request: Request, kind: Literal["async", "sync"], service: str, user: str) -> Invocation:

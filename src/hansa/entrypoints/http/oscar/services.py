@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from hansa.entrypoints.http import render
 from hansa.entrypoints.http.clients import address_of
-from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, authorization_of, noted
+from hansa.entrypoints.http.context import AppDep, CallerDep, ViewsDep, authorization_of, log_caller
 from hansa.entrypoints.http.document import ADMIN, SERVICE, USER, callable_by
 from hansa.entrypoints.http.exposed import visitors
 from hansa.entrypoints.http.exposed.cookies import cookie_name
@@ -167,7 +167,7 @@ async def authorise(request: Request, app: AppDep, name: ServiceName) -> Respons
     else:
         caller = await app.sign_in.caller(authorization_of(request), address_of(request))
         record = reading.get(app.room, caller, name)
-    noted(caller)
+    log_caller(caller)
     answer.set_cookie(
         cookie_name(name),
         app.visits.issue(caller, service=name, token=record.service.token),

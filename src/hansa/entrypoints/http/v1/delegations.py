@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from hansa import __version__
 from hansa.entrypoints.http.clients import address_of
-from hansa.entrypoints.http.context import AppDep, CallerDep, secret_of
+from hansa.entrypoints.http.context import AppDep, CallerDep, log_as, secret_of
 from hansa.entrypoints.http.document import PERMIT, REPLICA_KEY, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
 from hansa.entrypoints.http.parameters import JobName, ServiceName, Timestamps, flag
@@ -129,6 +129,7 @@ async def adopt(
     if len(permit) != _PERMIT:
         raise Invalid("the header X-Hansa-Permit is missing or not valid")
     owner = adopting.owner_behind(app.room, service, member, key)
+    log_as(f"key of service {service}")
     shown = request.headers.get("x-hansa-caller", "")
     caller = await app.sign_in.caller(shown, address_of(request)) if shown else None
     event = await read_body(request, app.settings.http.body_limit, owner)

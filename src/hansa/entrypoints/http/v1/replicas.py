@@ -10,7 +10,7 @@ from starlette.responses import Response
 from hansa.bootstrap import App
 from hansa.entrypoints.http import render
 from hansa.entrypoints.http import status as status_view
-from hansa.entrypoints.http.context import AppDep, ViewsDep, note, secret_of
+from hansa.entrypoints.http.context import AppDep, ViewsDep, log_as, secret_of
 from hansa.entrypoints.http.document import REPLICA_KEY, SERVICE, callable_by
 from hansa.entrypoints.http.openapi import answers, result
 from hansa.entrypoints.http.oscar.service_body import service_body
@@ -83,11 +83,11 @@ async def jobs(request: Request, app: AppDep, name: ServiceName, page: JobsPage 
 def _by_key(app: App, request: Request, name: str) -> Caller:
     """A coordinator acts for the owner, but it is not the owner who asks."""
     caller = replicas.by_key(app.room, name, secret_of(request, "replicakey"))
-    note(f"key of service {name}")
+    log_as(f"key of service {name}")
     return caller
 
 
 def _by_token(app: App, request: Request, name: str) -> Caller:
     caller = replicas.by_token(app.room, name, secret_of(request, "bearer"))
-    note(f"service {name}")
+    log_as(f"service {name}")
     return caller
