@@ -102,3 +102,19 @@ async def test_a_worker_that_came_back_without_its_caller(engine: Engine, host: 
     async with asyncio.timeout(SECONDS):
         while name in await workers(engine):  # the next one that stands ready has another name
             await asyncio.sleep(0.05)
+
+
+async def test_an_idle_worker_that_is_given_up_while_it_is_taken_is_still_its_callers(
+    engine: Engine, host: KubernetesSyncHost
+) -> None:
+    """Its owner lacks something elsewhere, which is noticed when the worker counts for who calls."""
+    warm = order("true", synchronous=Synchronous(min_scale=1))
+    await host.settle({"tool": warm})
+    (name,) = await until(engine, 1)
+    await is_ready(engine, name)
+    async with asyncio.timeout(SECONDS):
+        while not host._pools["tool"].idle:
+            await asyncio.sleep(0.05)
+    engine.admission.on_release(lambda: host._give_up(warm.service.owner))
+    reply = await host.invoke(warm)
+    assert "the worker did not answer" in reply.reason  # there is none behind what the test wrote

@@ -199,10 +199,14 @@ class Staging:
         return replace(whole, write=frozenset()) if way == "bring" else replace(whole, read=frozenset())
 
     async def _surely_told(self, way: str, plan: Plan) -> Mapping[str, Any]:
-        """Every step may be repeated: a launcher that died on the way is replaced."""
+        """Every step may be repeated: a launcher that died on the way is replaced, and one that had no room for another
+        process may have it in a moment."""
+        pause = _FIRST_PAUSE
         for _ in range(_MOST_LOSSES - 1):
             with contextlib.suppress(SandboxLost):
                 return await self._told(way, plan)
+            await asyncio.sleep(pause)
+            pause *= 4
         return await self._told(way, plan)
 
     async def _told(self, way: str, plan: Plan) -> Mapping[str, Any]:
