@@ -1,11 +1,17 @@
 """Is a bucket counted when it may be full, and not at every write?"""
 
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+
 import pytest
 
 from hansa.drivers.s3 import OpenStore
 from hansa.identity import Caller
+from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError, Invalid, Temporary
-from hansa.storage import Accounting, Contents, Fullness, StoreNews
+from hansa.kernel.quota import QuotaSettings
+from hansa.storage import Accounting, Contents, Fullness, Grants, ObjectStore, StoreNews
 from hansa.storage.contents import most_objects
 from hansa.storage.fullness import words
 from storage.furnished import Room
@@ -32,6 +38,45 @@ class Failing(Accounting):
         if self.fails is not None:
             raise self.fails
         return await super()._count(bucket)
+
+
+class Refused(Grants):
+    """The store takes no word of ours until it is well."""
+
+    well = False
+
+    async def settle(self, uids: Iterable[str]) -> None:
+        if not self.well:
+            raise Temporary("the store does not answer")
+        await super().settle(uids)
+
+
+class Slow(Accounting):
+    """Counts those that are shut only when they are let."""
+
+    def __init__(self, store: ObjectStore, clock: Clock, shut: set[str]) -> None:
+        super().__init__(store, clock)
+        self.shut = shut
+        self.let = asyncio.Event()
+        self.begun: asyncio.Queue[str] = asyncio.Queue()
+
+    async def _count(self, bucket: str) -> Contents:
+        self.begun.put_nowait(bucket)
+        if bucket in self.shut:
+            await self.let.wait()
+        return await super()._count(bucket)
+
+
+@asynccontextmanager
+async def working(fullness: Fullness) -> AsyncIterator[None]:
+    task = asyncio.create_task(fullness.work())
+    try:
+        async with asyncio.timeout(30):
+            yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def test_a_bucket_at_which_counting_fails_is_closed_until_it_works(
@@ -113,6 +158,138 @@ async def test_objects_without_content_fill_a_bucket_too(
     fullness.heard(StoreNews(10**6, None, name, 0, 1))
     assert fullness.due == {name}
     await room.buckets.delete(alice, name)
+
+
+async def test_a_full_bucket_is_counted_again_only_when_something_went_or_its_limit_changed(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    await room.buckets.create(alice, name)
+    accounting = Counting(object_store.store, room.clock)
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    await object_store.store.put(name, "large", b"x" * 2000)
+    await fullness.check(name)
+    assert room.register.full == {name}
+    fullness.look()
+    fullness.heard(StoreNews(1, None, name, 100, 1))  # an output of a job, say
+    assert not fullness.due
+    fullness.heard(StoreNews(2, None, name))
+    assert fullness.due == {name}
+
+    fullness.due.clear()
+    room.quotas.adopt(QuotaSettings(storage_per_bucket="1500"))  # larger, and not enough
+    fullness.look()
+    assert not fullness.due
+    room.quotas.adopt(QuotaSettings(storage_per_bucket="1Mi"))
+    fullness.look()
+    assert fullness.due == {name}
+    await fullness.check(name)
+    assert room.register.full == set()
+    assert accounting.counted == 2
+
+    fullness.due.clear()
+    fullness.look()
+    assert not fullness.due
+    room.quotas.adopt(QuotaSettings(storage_per_bucket="1Ki"))
+    fullness.look()
+    assert fullness.due == {name}
+    await room.buckets.delete(alice, name)
+
+
+async def test_a_full_bucket_that_the_store_could_not_close_is_tried_again(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    await room.buckets.create(alice, name)
+    await object_store.store.put(name, "large", b"x" * 2000)
+    grants = Refused(object_store.users, room.register)
+    fullness = Fullness(room.register, grants, room.quotas, Accounting(object_store.store, room.clock), every=60)
+    await fullness.sweep()
+    fullness.look()
+    assert fullness.due == {name}
+    grants.well = True
+    await fullness.sweep()
+    fullness.due.clear()
+    fullness.look()
+    assert not fullness.due
+    assert room.register.full == {name}
+    await room.buckets.delete(alice, name)
+
+
+async def test_where_the_store_tells_nothing_full_buckets_are_counted_at_each_look(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    await room.buckets.create(alice, name)
+    accounting = Accounting(object_store.store, room.clock)
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60, news=False)
+    await object_store.store.put(name, "large", b"x" * 2000)
+    await fullness.check(name)
+    fullness.look()
+    assert fullness.due == {name}
+    await room.buckets.delete(alice, name)
+
+
+async def test_what_is_written_during_a_count_is_not_forgotten(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    """The count may have passed the place already."""
+    await room.buckets.create(alice, name)
+    accounting = Slow(object_store.store, room.clock, set())
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    await fullness.check(name)
+    accounting.shut.add(name)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(fullness.check(name))
+        for _ in range(2):
+            await accounting.begun.get()
+        fullness.heard(StoreNews(1, None, name, 1000, 1))
+        accounting.let.set()
+    assert not fullness.due
+    fullness.heard(StoreNews(2, None, name, 100, 1))
+    assert fullness.due == {name}
+    await room.buckets.delete(alice, name)
+
+
+async def test_whose_buckets_take_long_keeps_nobody_else_waiting(
+    room: Room, object_store: OpenStore, alice: Caller, bob: Caller, name: str
+) -> None:
+    hers, his = [f"{name}-{number}" for number in range(3)], f"{name}-his"
+    for bucket in hers:
+        await room.buckets.create(alice, bucket)
+    accounting = Slow(object_store.store, room.clock, set(hers))
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    async with working(fullness):
+        for bucket in hers:
+            fullness.heard(StoreNews(1, None, bucket, 1, 1))
+        assert {await accounting.begun.get() for _ in range(2)} < set(hers)
+        await room.buckets.create(bob, his)
+        await object_store.store.put(his, "large", b"x" * 2000)
+        fullness.heard(StoreNews(2, None, his, 2000, 1))
+        for bucket in hers:
+            fullness.heard(StoreNews(3, None, bucket, 1, 1))  # are being counted, or in line, and not twice
+        assert await accounting.begun.get() == his  # before the third of hers
+        while his not in room.register.full:
+            await asyncio.sleep(0.01)
+        accounting.let.set()
+        assert await accounting.begun.get() in hers
+
+
+async def test_a_full_bucket_from_which_much_goes_is_not_counted_without_pause(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    await room.buckets.create(alice, name)
+    await object_store.store.put(name, "large", b"x" * 2000)
+    accounting = Slow(object_store.store, room.clock, {name})
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    now = asyncio.get_running_loop().time
+    async with working(fullness):
+        fullness.heard(StoreNews(1, None, name, 2000, 1))
+        await accounting.begun.get()
+        fullness.heard(StoreNews(2, None, name))  # goes while it is counted
+        await asyncio.sleep(0.5)  # so long it takes
+        let = now()
+        accounting.let.set()
+        await accounting.begun.get()
+        assert now() - let >= 4 * 0.5
+        assert room.register.full == {name}
 
 
 def test_how_many_objects_are_too_many() -> None:

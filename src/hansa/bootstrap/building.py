@@ -247,7 +247,8 @@ def _keeping(ground: _Ground, ledger: resources.Ledger) -> _Keeping:
         clock,
         lambda: ledger.free.disk,
     )
-    fullness = storage.Fullness(register, grants, quotas, accounting, given.storage.quota_every)
+    news = ground.open_store.uploads is not None
+    fullness = storage.Fullness(register, grants, quotas, accounting, given.storage.quota_every, news=news)
     return _Keeping(register, people, buckets, volumes, quotas, shares, accounting, fullness)
 
 

@@ -7,8 +7,8 @@ that call us back).
 `drivers/s3` implements them for the embedded SeaweedFS, for MinIO and for plain S3.
 
 `people` knows who has been here and their keys, `buckets` makes and shares buckets (`register` remembers them,
-`grants` derives the store's rights, `accounting` counts what is in them, `fullness` closes those that are full,
-`crowding` all of them when their disk is, `links` checks presigned links),
+`grants` derives the store's rights, `accounting` counts what is in them, `fullness` closes those that are full
+(`recounting` says when to count again), `crowding` all of them when their disk is, `links` checks presigned links),
 `volumes` keeps what outlives jobs (`places` is where, `folders` one kind of it). `records` says what of it is durable;
 `store` keeps it.
 """

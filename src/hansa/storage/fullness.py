@@ -1,14 +1,15 @@
 """Which buckets hold as much as they may? To those the store lets nobody add, until there is room again.
 
 People have keys of their own to the store and write past the manager, so a limit can only be noticed afterwards. The
-store's news of writes are added up, and a bucket is counted as soon as the sum may have reached its limit. For stores
-that tell no news there is a sweep over all buckets. What comes in between the writing and the noticing is what a bucket
-can hold beyond its limit.
+store's news of writes are added up, and a bucket is counted as soon as the sum may have reached its limit; a full one
+when something went from it. For stores that tell no news there is a sweep over all buckets. What comes in between the
+writing and the noticing is what a bucket can hold beyond its limit. `recounting.py` decides when to count again.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from dataclasses import replace
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -20,12 +21,14 @@ from hansa.storage.contents import Contents, most_objects
 from hansa.storage.grants import Grants
 from hansa.storage.ports import StoreNews
 from hansa.storage.records import PUBLIC, Bucket
+from hansa.storage.recounting import Came, Counted, doubtful
 from hansa.storage.register import BucketRegister
 
 _log = structlog.get_logger("hansa.storage")
 _PAUSE = 0.5  # seconds: of many writes in one moment the bucket is counted once
-_FULL_EVERY = 10.0  # seconds between looks at full buckets: an admin may have raised the limit
+_LOOK_EVERY = 10.0  # seconds between looks at the limits: an admin may have changed them
 _AT_ONCE = 8
+_OF_ONE_OWNER = 2  # at once: whose buckets take long to count keeps nobody else waiting
 
 
 def limit_of(quotas: resources.Quotas, bucket: Bucket) -> int | None:
@@ -60,15 +63,22 @@ class Fullness:
         quotas: resources.Quotas,
         accounting: Accounting,
         every: float,
+        *,
+        news: bool = True,
     ) -> None:
-        """`every` is the number of seconds between sweeps."""
+        """`every` is the number of seconds between sweeps; `news`, whether the store tells what changes (`heard`)."""
         self._register = register
         self._grants = grants
         self._quotas = quotas
         self._accounting = accounting
         self._every = every
-        self._at_most: dict[str, tuple[int, int]] = {}  # bytes and objects: what was counted, and all that came since
-        self.due: set[str] = set()  # to be counted now
+        self._news = news
+        self._counted: dict[str, Counted] = {}  # the last time
+        self._came: dict[str, Came] = {}  # since that began
+        self.due: set[str] = set()  # to be counted as soon as they have rested from the last time
+        self._busy: set[str] = set()  # being counted, or in line
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._owners: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._wake = asyncio.Event()
 
     def heard(self, news: StoreNews) -> None:
@@ -78,40 +88,51 @@ class Fullness:
         if limit is None:
             return
         name = news.changed
-        if name in self._register.full:
-            wanted = not news.written  # something went
-        else:
-            known = self._at_most.get(name)
-            if known is not None:
-                self._at_most[name] = known = known[0] + news.written, known[1] + news.added
-            wanted = known is None or known[0] >= limit or known[1] >= most_objects(limit)
-        if wanted:
+        self._came[name] = self._came.get(name, Came()).plus(news.written, news.added)
+        shrank = name in self._register.full and not news.added  # something went, or became another
+        if shrank or self._doubtful(name, limit):
             self.due.add(name)
             self._wake.set()
 
     async def work(self) -> None:
         """Until cancelled."""
         loop = asyncio.get_running_loop()
-        sweep_at, look_at = loop.time() + self._every, loop.time() + _FULL_EVERY
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(min(sweep_at, look_at)):
-                    await self._wake.wait()
-            self._wake.clear()
-            if loop.time() >= look_at:
-                self.due |= self._register.full
-                look_at = loop.time() + _FULL_EVERY
-            if loop.time() >= sweep_at:
-                await self.sweep()
-                sweep_at = loop.time() + self._every
-            due, self.due = self.due, set()
-            await self._check_all(due)
-            await asyncio.sleep(_PAUSE)
+        sweep_at, look_at = loop.time() + self._every, loop.time() + _LOOK_EVERY
+        async with asyncio.TaskGroup() as counts:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(min(sweep_at, look_at, *map(self._rested, self.due - self._busy))):
+                        await self._wake.wait()
+                self._wake.clear()
+                now = loop.time()
+                if now >= look_at:
+                    self.look()
+                    look_at = now + _LOOK_EVERY
+                if now >= sweep_at:
+                    self.due |= {name for name in self._limited() if self._wants_sweep(name, now)}
+                    sweep_at = now + self._every
+                for name in [one for one in self.due - self._busy if now >= self._rested(one)]:
+                    self.due.discard(name)
+                    self._busy.add(name)
+                    counts.create_task(self._work_off(name), name=f"count bucket {name}")
+                await asyncio.sleep(_PAUSE)
 
     async def sweep(self) -> None:
-        """Every bucket that has a limit, and those that had one."""
-        limited = {one.name for one in self._register if limit_of(self._quotas, one) is not None}
-        await self._check_all(limited | self._register.full)
+        """Counts every bucket that has a limit, and those that had one, whenever they were counted last."""
+        await asyncio.gather(*map(self._in_line, self._limited()))
+
+    def look(self) -> None:
+        """Compares what is known of each bucket with its limit as it is now."""
+        for gone in [name for name in self._counted.keys() | self._came.keys() if self._register.get(name) is None]:
+            self._counted.pop(gone, None)
+            self._came.pop(gone, None)
+        if not self._news:
+            self.due |= self._register.full
+        for name in self._counted.keys() | self._register.full:
+            bucket = self._register.get(name)
+            limit = limit_of(self._quotas, bucket) if bucket is not None else None
+            if self._doubtful(name, limit) if limit is not None else name in self._register.full:
+                self.due.add(name)
 
     async def check(self, name: str) -> None:
         """Counts one bucket and has the store let people write, or not."""
@@ -119,9 +140,10 @@ class Fullness:
         if bucket is None or bucket.phase != "ready":
             return
         limit = limit_of(self._quotas, bucket)
-        contents = await self._counted(name) if limit is not None else None
-        if contents is not None:
-            self._at_most[name] = contents.held, contents.objects
+        contents = await self._count(name) if limit is not None else None
+        bucket = self._register.get(name)
+        if bucket is None:  # removed meanwhile
+            return
         full = limit is not None and contents is not None and contents.fills(limit)
         before = name in self._register.full
         if full and not before:
@@ -135,28 +157,56 @@ class Fullness:
                 await self._grants.publish()
             await self._grants.settle((bucket.owner, *bucket.allowed_users))
 
-    async def _counted(self, name: str) -> Contents:
+    async def _count(self, name: str) -> Contents:
         """A store that is away, or refuses us, says nothing of the bucket. But where counting itself fails, what is in
         the bucket must not be a way past its limit."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        contents: Contents | None = None
+        self._came[name] = Came()  # what comes from now on is perhaps not in the count
         try:
-            return await self._accounting.of(name, fresh=True)
+            contents = await self._accounting.of(name, fresh=True)
         except Invalid as error:
             _log.warning("a bucket cannot be counted", bucket=name, error=error.message)
-            return Contents(0, 0, complete=False)
+            contents = Contents(0, 0, complete=False)
+        finally:
+            self._counted[name] = Counted(contents, now(), now() - began)
+        return contents
 
-    async def _check_all(self, names: Iterable[str]) -> None:
-        limit = asyncio.Semaphore(_AT_ONCE)
+    async def _in_line(self, name: str) -> None:
+        bucket = self._register.get(name)
+        if bucket is None:
+            return
+        of_owner = self._owners.setdefault(bucket.owner, asyncio.Semaphore(_OF_ONE_OWNER))
+        async with of_owner, self._places:
+            try:
+                await self.check(name)
+            except HansaError as error:
+                _log.info("a bucket could not be counted", bucket=name, error=error.message)
+                if (counted := self._counted.get(name)) is not None:
+                    self._counted[name] = replace(counted, contents=None)  # the next look has it tried again
 
-        async def one(name: str) -> None:
-            async with limit:
-                try:
-                    await self.check(name)
-                except HansaError as error:
-                    _log.info("a bucket could not be counted", bucket=name, error=error.message)
-                    self._at_most.pop(name, None)  # the next write has it counted, and so does the sweep
-                    if name in self._register.full:
-                        self.due.add(name)
+    async def _work_off(self, name: str) -> None:
+        try:
+            await self._in_line(name)
+        finally:
+            self._busy.discard(name)
+            if name in self.due:
+                self._wake.set()
 
-        await asyncio.gather(*map(one, names))
-        for gone in [name for name in self._at_most if self._register.get(name) is None]:
-            del self._at_most[gone]
+    def _limited(self) -> set[str]:
+        limited = {one.name for one in self._register if limit_of(self._quotas, one) is not None}
+        return limited | self._register.full
+
+    def _doubtful(self, name: str, limit: int) -> bool:
+        counted = self._counted.get(name)
+        contents = counted.contents if counted is not None else None
+        return doubtful(contents, self._came.get(name, Came()), limit, name in self._register.full)
+
+    def _rested(self, name: str) -> float:
+        counted = self._counted.get(name)
+        return counted.rested(name in self._register.full) if counted is not None else 0.0
+
+    def _wants_sweep(self, name: str, now: float) -> bool:
+        counted = self._counted.get(name)
+        return not self._news or counted is None or counted.stale(now)
