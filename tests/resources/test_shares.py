@@ -65,6 +65,15 @@ def test_what_runs_anyway_is_noted_and_keeps_others_out() -> None:
     assert shares.take("c", Needs(1, 1, 0, "bob"))
 
 
+def test_things_that_need_nothing_are_given_back_like_others() -> None:
+    shares = Shares()
+    for name in ("a", "b"):
+        assert shares.take(name, Needs(0, 0, 0, "alice"))
+    for name in ("a", "b"):
+        shares.give_back(name)
+        assert not shares.counts(name)
+
+
 _NAMES, _OWNERS = st.sampled_from("abcdef"), st.sampled_from(["alice", "bob"])
 _STEPS = st.lists(st.tuples(st.sampled_from(["take", "give", "move"]), _NAMES, _OWNERS, st.integers(0, 120)))
 

@@ -118,6 +118,6 @@ class Shares:
             return
         left = self.of(needs.owner).minus(needs)
         if left == _NOTHING:
-            del self._of[needs.owner]
+            self._of.pop(needs.owner, None)  # who holds only things that need nothing may be forgotten already
         else:
             self._of[needs.owner] = replace(left, owner=needs.owner)

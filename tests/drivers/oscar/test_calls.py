@@ -248,7 +248,7 @@ async def test_answers_of_one_peer_leave_room_for_those_of_others(
         held = [run("visby", name) for name in ("one", "two")]
         while found._line._under_way.size < 2 * (size - 2**20):
             await asyncio.sleep(0.01)
-        with pytest.raises(peers.PeerUnreachable, match="too much is being answered"):
+        with pytest.raises(peers.PeerUnreachable, match="too many long answers"):
             await run("visby", "three")
         assert (await run("riga", "three"))[0] == b"x" * size
         for rest in rests:
