@@ -113,7 +113,7 @@ def test_what_is_like_nothing_hears_where_they_all_are() -> None:
         ("DATABASE__URL", f"mysql://u:{SECRET}@h/n", "database.url: write postgresql://"),
         ("JOBS__CPU", "many", "jobs.cpu: quantity 'many' is not a quantity"),
         ("QUOTAS__DISK", "-1Gi", "quotas.disk: quantity '-1Gi' is not a quantity"),
-        ("JOBS__TIME_LIMIT", "0", "jobs.time_limit: must be greater than 0"),
+        ("JOBS__TIME_LIMIT", "0", "jobs.time_limit: must be greater than or equal to 1"),
         ("JOBS__TIME_LIMIT", "soon", "jobs.time_limit: must be a number"),
         ("LOG__LEVEL", "loud", "log.level: must be 'debug'"),
         ("CLUSTER__ID", "Big Cluster", "cluster.id:"),

@@ -216,14 +216,14 @@ class JobSettings(_Group):
     service gets more by `ephemeral_storage_request`. Each run holds all of it while it lives: a large value lets fewer
     of them run at a time. More than the disk of the data folder has for runs is refused; the default is less there:
     half of what it has."""
-    time_limit: float = Field(86_400, gt=0)
+    time_limit: float = Field(86_400, ge=1)
     """Seconds after which a job is ended; a service may ask for less with the annotation `hansa/time-limit`. On this
     machine the files of a job have as long to come, and as long to go, whatever its service asked for."""
-    run_limit: float = Field(300, gt=0)
+    run_limit: float = Field(300, ge=1)
     """Seconds a synchronous run may take, waiting included."""
     page_size: int = Field(70, ge=1, le=1000)
     """Jobs on one page of a listing."""
-    keep: float = Field(2_592_000, gt=0)
+    keep: float = Field(2_592_000, ge=3600)
     """Seconds a finished job and its log are kept; 30 days as in OSCAR."""
     log_limit: int = Field(10 * 2**20, ge=4096)
     """Bytes of log kept for one job; what a script prints beyond is dropped and said so."""

@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from drivers.egress.conftest import Names, Trap, trap
+from drivers.oscar.rogue import rogue_server
 from hansa.bootstrap import federating
 from hansa.drivers.egress import AnswerTooLarge, Door, EgressRefused, EgressUnreachable, Rule
 from hansa.kernel.clock import SystemClock
+from real.self_signed import self_signed
 
 KEYS = {"access_key": "AK", "secret_key": "SK", "region": "x", "verify": "true"}
 
@@ -74,3 +78,14 @@ async def test_redirects_and_endless_and_broken_answers_lead_nowhere(listening: 
         with pytest.raises(AnswerTooLarge):
             await federating.checking(door, SystemClock())(store, ())
     await door.close()
+
+
+async def test_a_broken_tls_record_is_no_answer(tmp_path: Path) -> None:
+    async with rogue_server(self_signed(tmp_path)) as secure:
+        secure.spoil("/")
+        host, port = "127.0.0.1", urlsplit(secure.url).port or 0
+        door = Door(Rule.of([f"{host}:{port}"]))
+        with pytest.raises(EgressUnreachable):
+            await federating.checking(door, SystemClock())({**named(secure.url), "verify": "false"}, ())
+        assert secure.paths() == ["/"]
+        await door.close()

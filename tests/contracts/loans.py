@@ -30,6 +30,7 @@ REFUSED = {
     "NoSuchBucket",
     "404",
     "InvalidRequest",
+    "XMinioInvalidResourceName",
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from hansa.federation import live
 from hansa.kernel.errors import HansaError
-from hansa.settings import Settings, names
+from hansa.settings import BadSetting, Settings, names
 
 
 def test_every_live_setting_is_a_setting() -> None:
@@ -20,8 +20,8 @@ def test_every_default_of_a_live_setting_is_taken() -> None:
 
 
 def test_values_are_written_in_one_way() -> None:
-    given = {"jobs": {"keep": 5, "cpu": 2}, "images": {"allowed": ["a"]}}
-    assert live.validated(given) == {"images": {"allowed": ["a"]}, "jobs": {"cpu": "2", "keep": 5.0}}
+    given = {"jobs": {"keep": 7200, "cpu": 2}, "images": {"allowed": ["a"]}}
+    assert live.validated(given) == {"images": {"allowed": ["a"]}, "jobs": {"cpu": "2", "keep": 7200.0}}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_values_are_written_in_one_way() -> None:
         ({"log": {"level": "loud"}}, "settings.invalid", "'debug'"),
         ({"federation": {"lost_after": "inf"}}, "settings.invalid", "number"),
         ({"federation": {"lost_after": float("inf")}}, "settings.invalid", "number"),
-        ({"federation": {"lost_after": -1}}, "settings.invalid", "greater than 0"),
+        ({"federation": {"lost_after": -1}}, "settings.invalid", "greater than or equal to 1"),
         ({"quotas": {"gpu": True}}, "settings.invalid", "whole number"),
         ({"quotas": {"gpu": None}}, "settings.invalid", "whole number"),
     ],
@@ -49,3 +49,24 @@ def test_what_is_refused_says_why(tree: dict[str, Any], code: str, said: str) ->
         live.validated(tree)
     assert refused.value.code == code
     assert said in f"{refused.value.message} {refused.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "federation.lost_after",
+        "federation.probe_ttl",
+        "federation.repair_every",
+        "federation.rescheduler_threshold",
+        "federation.wait_at_members",
+        "jobs.keep",
+        "jobs.run_limit",
+        "jobs.time_limit",
+        "membership.link_probe_every",
+    ],
+)
+@pytest.mark.parametrize("seconds", [0, 1e-300, 0.01])
+def test_no_hub_makes_a_manager_forget_everything_or_hurry_for_ever(name: str, seconds: float) -> None:
+    group, _, key = name.partition(".")
+    with pytest.raises(BadSetting, match="greater than or equal to"):
+        live.validated({group: {key: seconds}})

@@ -1,6 +1,7 @@
 """Does the hub show a password only at the address it was given for, also when two register at once?"""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from federation import small_federation
 from federation.small_federation import ADMIN
 from hansa import bootstrap
 from hansa.bootstrap import HubApp
-from hansa.federation import outsiders
+from hansa.federation import acting, outsiders
 from hansa.federation.errors import ChangedMeanwhile
 from hansa.federation.outsiders import Login
 from hansa.messages.clusters import Facts, NewOscarCluster
@@ -72,3 +73,23 @@ async def test_who_comes_second_leaves_nothing_behind(app: HubApp) -> None:
     assert login is not None
     assert won == [f"https://{login.user.removeprefix('user-')}.example.org"]
     assert login.password.removeprefix("secret-") == login.user.removeprefix("user-")
+
+
+async def test_what_one_of_them_says_keeps_no_other_from_being_heard(app: HubApp) -> None:
+    """Not even if its answer is something that nobody foresaw."""
+
+    class Odd(Meeting):
+        async def ask(self, facts: Facts, login: Login) -> Totals:
+            if facts.endpoint == "https://gdansk.example.org" and self.asked >= 2:
+                raise ssl.SSLError("bad record")
+            self.asked += 1
+            return Totals(cpu=self.asked)
+
+    odd = Odd(app.outsiders, expected=0)
+    for name in ("gdansk", "riga"):
+        wanted = NewOscarCluster(id=name, endpoint=f"https://{name}.example.org", user="user", password="secret")
+        await outsiders.register(app.hub, odd, ADMIN, wanted)
+    fence = await app.hub.leases.hold("probes", 60)
+    assert fence is not None
+    await outsiders.probe_all(app.hub, odd, fence)
+    assert [acting.get(app.hub, name).totals.cpu for name in ("gdansk", "riga")] == [1, 3]

@@ -9,7 +9,7 @@ from botocore.client import Config
 
 def upload(client: httpx.Client, bucket: str, key: str, content: bytes) -> None:
     link = client.post(f"/system/buckets/{bucket}/presign", json={"object_key": key, "operation": "upload"}).json()
-    assert httpx.put(link["url"], content=content, trust_env=False).status_code == 200
+    assert httpx.put(link["url"], content=content, trust_env=False, timeout=30).status_code == 200
 
 
 def make_bucket(client: httpx.Client, bucket: str, key: str, content: bytes) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
+from journeys.attacks.whose_manager import WHOSE_MANAGER, as_user
 from journeys.conftest import FreshName, MakeService
 from journeys.events import minio_event
 from journeys.waiting import run_job
 from real.identity_provider import IdentityProvider
 from real.listener import Listener, listener
-from real.manager import Manager, StartManager, trusting
+from real.manager import Manager, StartManager, running_manager, trusting
 
 KEYS = {"access_key": "AK", "secret_key": "SK", "region": "us-east-1"}
 
@@ -117,6 +118,25 @@ def test_every_dial_is_judged_and_not_only_the_definition(
         log = run_job(alice, "dav")
         assert "does not call 127.0.0.1" in log, log
         assert len(store.visits) == calls
+
+
+@pytest.mark.parametrize("whose", WHOSE_MANAGER)
+def test_a_store_that_may_be_called_leads_nobody_elsewhere(sign_in_provider: IdentityProvider, whose: str) -> None:
+    """A redirect is an answer, and no order."""
+    with listener() as trap, listener(redirect_to=trap.url) as store:
+        allowed = {**trusting(sign_in_provider), "egress.allow": [store.url.removeprefix("http://")]}
+        with running_manager(allowed, user=as_user(whose)) as own:
+            alice = own.bearer(sign_in_provider.token("alice"))
+            for kind in ("webdav", "s3", "minio"):
+                carrying = storing(f"carrying-{kind}", kind, provider(kind, store.url))
+                bringing = {**carrying, "name": f"bringing-{kind}", "output": [], "mount": carrying["output"][0]}
+                for definition in (carrying, bringing) if kind != "webdav" else (carrying,):  # it is not read from
+                    made = alice.post("/system/services", json=definition)
+                    assert made.status_code == 201, made.text
+                    before = len(store.visits)
+                    run_job(alice, definition["name"])
+                    assert len(store.visits) > before
+        assert trap.visits == []
 
 
 @pytest.mark.parametrize(

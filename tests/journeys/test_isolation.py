@@ -28,7 +28,9 @@ def test_a_job_reads_nothing_of_the_manager(alice: httpx.Client, manager: Manage
     """
     name = make_service(alice, script)
     log = run_job(alice, name)
-    for secret in (manager.password, "HANSA_ADMIN", "HANSA_DATA", "hansa server", "vault.key\n", "root:"):
+    key = (manager.data / "vault.key").read_text().strip()
+    assert len(key) > 20
+    for secret in (key, manager.password, "HANSA_ADMIN", "HANSA_DATA", "hansa server", "vault.key\n", "root:"):
         assert secret not in log
     uids = [line for line in log.splitlines() if line.strip().isdigit()]
     assert "0" not in uids

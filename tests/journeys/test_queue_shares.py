@@ -116,7 +116,7 @@ def test_uploads_beyond_it_wait_in_their_bucket_and_lose_nothing(person: Person)
     for number in range(4 * SHARE):
         asked = {"object_key": f"in/{number}", "operation": "upload"}
         link = alice.post(f"/system/buckets/{name}/presign", json=asked).json()["url"]
-        assert httpx.put(link, content=b"z", trust_env=False).status_code == 200
+        assert httpx.put(link, content=b"z", trust_env=False, timeout=30).status_code == 200
 
     def all_ended() -> bool:
         nonlocal waited

@@ -76,6 +76,7 @@ def test_the_hub_does_the_same(start_hub: StartHub) -> None:
     assert hub.anonymous.get("/metrics").status_code == 401
     assert hub.admin.get("/metrics").status_code == 200
     foreign = {"Origin": "https://evil.example.org", "Content-Type": "text/plain"}
-    refused = hub.admin.post("/v1/cluster-tokens", content="{}", headers=foreign)
-    assert (refused.status_code, refused.json()["type"]) == (403, "/problems/request.cross-site")
+    for path in ("/v1/cluster-tokens", "/v1/clusters/lubeck/cordon", "/v1/clusters/lubeck/drain"):
+        refused = hub.admin.post(path, content="{}", headers=foreign)
+        assert (refused.status_code, refused.json()["type"]) == (403, "/problems/request.cross-site")
     assert "<script" not in hub.anonymous.get("/docs").text

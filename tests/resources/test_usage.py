@@ -1,12 +1,25 @@
 """Figures add up, say how far they can be trusted, and stay within what the asker may see."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from hansa.resources import SERVICE_METRICS, BadMetric, Counts, Line, Scope, Usage, Window
+from hansa.resources import (
+    SERVICE_METRICS,
+    AskedTooMuch,
+    BadMetric,
+    Counts,
+    Invocation,
+    Line,
+    Requests,
+    Scope,
+    Summary,
+    Usage,
+    Window,
+)
 from hansa.services import Job, Outcome, Status
 from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
 from hansa.store.tables import invocations
@@ -49,7 +62,7 @@ async def usage(tmp_path: Path) -> AsyncIterator[Usage]:
 
 
 async def test_the_admin_sees_everything_also_what_is_gone(usage: Usage) -> None:
-    found = await usage.summary(WINDOW, Scope(frozenset({"gray", "other", "idle"}), everything=True))
+    found = await usage.summary(WINDOW, Scope("alice", frozenset({"gray", "other", "idle"}), everything=True))
     assert (found.active, found.total) == (3, 4)
     assert found.requests == Counts(sync=2, queued=3, exposed=1)
     assert found.users == ("alice", "bob", "carol")
@@ -64,15 +77,15 @@ async def test_the_admin_sees_everything_also_what_is_gone(usage: Usage) -> None
 
 
 async def test_others_see_the_services_they_may_see(usage: Usage) -> None:
-    found = await usage.summary(WINDOW, Scope(frozenset({"other"})))
+    found = await usage.summary(WINDOW, Scope("alice", frozenset({"other"})))
     assert (found.active, found.total, found.users, found.cpu_hours) == (1, 1, ("carol",), 0.0)
     assert next(one.status for one in found.sources if one.name == "request-logs") == "ok"
-    nothing = await usage.summary(WINDOW, Scope(frozenset()))
+    nothing = await usage.summary(WINDOW, Scope("alice", frozenset()))
     assert (nothing.total, nothing.requests) == (0, Counts())
 
 
 async def test_breakdowns(usage: Usage) -> None:
-    scope = Scope(frozenset({"gray", "other"}))
+    scope = Scope("alice", frozenset({"gray", "other"}))
     assert await usage.breakdown(WINDOW, scope, "Service") == [
         Line("gray", Counts(sync=1, queued=2, exposed=1), ("alice", "bob")),
         Line("other", Counts(queued=1), ("carol",)),
@@ -90,10 +103,48 @@ async def test_breakdowns(usage: Usage) -> None:
 
 
 async def test_one_service(usage: Usage) -> None:
-    found = {one.name: one.value for one in await usage.of_service(WINDOW, "gray")}
+    found = {one.name: one.value for one in await usage.of_service(WINDOW, "alice", "gray")}
     assert tuple(found) == SERVICE_METRICS
     assert list(found.values()) == [0.5, 0.0, 1.0, 2.0, 1.0, 2.0]
-    assert [one.unit for one in await usage.of_service(WINDOW, "gray", "cpu-hours")] == ["hours"]
+    assert [one.unit for one in await usage.of_service(WINDOW, "alice", "gray", "cpu-hours")] == ["hours"]
     for odd in ("services-count", "nonsense"):
         with pytest.raises(BadMetric):
-            await usage.of_service(WINDOW, "gray", odd)
+            await usage.of_service(WINDOW, "alice", "gray", odd)
+
+
+class Slow:
+    """Records that answer when they are told to."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+        self.asked = 0
+
+    async def requests(
+        self, start: float, end: float, services: frozenset[str] | None, most: int
+    ) -> Sequence[Requests]:
+        self.asked += 1
+        await self.go_on.wait()
+        return []
+
+    async def cpu_seconds(self, start: float, end: float, services: frozenset[str] | None) -> float:
+        return 0.0
+
+    async def latest(self, most: int) -> Sequence[Invocation]:
+        return []
+
+
+async def test_one_question_of_each_asker_at_a_time_and_not_any_number_of_them() -> None:
+    records = Slow()
+    usage = Usage(records)
+
+    def ask(who: str) -> asyncio.Task[Summary]:
+        return asyncio.create_task(usage.summary(WINDOW, Scope(who, frozenset({"gray"}))))
+
+    greedy = [ask("mallory") for _ in range(20)]
+    others = [ask("alice"), ask("bob")]
+    await asyncio.wait(greedy, return_when=asyncio.FIRST_EXCEPTION)
+    assert {type(one.exception()) for one in greedy if one.done()} == {AskedTooMuch}
+    assert records.asked == 3
+    records.go_on.set()
+    answered = await asyncio.gather(*greedy, *others, return_exceptions=True)
+    assert [type(one) for one in answered].count(Summary) == 16 + 2

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
 from hansa.kernel.clock import SystemClock
 from hansa.kernel.errors import Temporary
 from hansa.resources import NO_SHARE, Admission, Ledger, Needs, Share, Shares
@@ -62,6 +64,7 @@ class Limits:
     disk_there: int = 1000
     share: Callable[[str], Share] = lambda _: NO_SHARE
     may_publish: Callable[[], Awaitable[bool]] | None = None  # asked by a `Publisher`
+    moving: float = 3600.0
 
 
 @asynccontextmanager
@@ -79,13 +82,13 @@ async def dispatching(
         jobs,
         host,
         admission,
-        lambda one: replace(order_for(one), may_publish=limits.may_publish),
+        lambda one: replace(order_for(one), may_publish=limits.may_publish, moving=limits.moving),
         SystemClock(),
         most_attempts=3,
         permitted=limits.permitted,
         delegable=limits.delegable,
         disk_of=lambda service: limits.disk,
-        word_within=0.05,
+        publish_wait=0.05,
     )
     working = asyncio.create_task(dispatcher.work())
     try:
@@ -337,6 +340,24 @@ async def test_outputs_whose_word_came_late_wait_for_room_again(tmp_path: Path) 
         await dispatcher.end(["own"], "not wanted")
         await status_of(jobs, "away", Status.SUCCEEDED)
         await nothing_is_held(admission)
+
+
+@pytest.mark.parametrize("why", ["nobody makes room in time", "the cluster is too small now"])
+async def test_outputs_that_get_no_room_go_all_the_same(tmp_path: Path, why: str) -> None:
+    """Their origin waits for them, and would give the job up."""
+    word = asyncio.Event()
+    limits = Limits(may_publish=word.wait, moving=0.0 if why == "nobody makes room in time" else 3600.0)
+    async with dispatching(tmp_path, Publisher(seconds=3600), limits) as (dispatcher, jobs, _, admission):
+        for one in (job("away", cpu=1000), job("own", cpu=1000)):
+            await jobs.accept(one)
+            dispatcher.offer(waiting(one))
+        await status_of(jobs, "own", Status.RUNNING)
+        if why == "the cluster is too small now":
+            admission.resize(500, 2**30)
+        word.set()
+        await status_of(jobs, "away", Status.SUCCEEDED)
+        assert await status_of(jobs, "own", Status.RUNNING)
+        assert admission.ledger.promised.cpu == 1000
 
 
 async def test_one_that_is_ended_while_it_waits_for_a_word_leaves_nothing_held(tmp_path: Path) -> None:

@@ -202,3 +202,16 @@ async def test_one_that_cannot_go_keeps_no_other(database_url: str, tmp_path: Pa
         assert await here.days_later(11) == ["a"]
         here.job_host = Host()
         assert await here.days_later(0) == []
+
+
+async def test_one_that_cannot_be_deleted_keeps_no_other(database_url: str, tmp_path: Path) -> None:
+    async with manager(database_url, tmp_path) as here:
+        here.job_host = Ill()
+        for name in "abc":
+            await here.take_in(name)
+        with pytest.raises(OSError, match="input/output error"):
+            await history.forget(cast(Room, here), ["a", "b", "c"], "it was deleted")
+        assert await here.days_later(0) == ["a+"]
+        here.job_host = Host()
+        await history.forget(cast(Room, here), ["a"], "it was deleted")
+        assert await here.days_later(0) == []

@@ -101,11 +101,11 @@ def test_a_reach_tells_when_one_of_the_rights_behind_it_is_lost() -> None:
     rights = {("alice", "input"), ("bob", "output"), ("bob", "mounted")}
     now = set(rights)
     reach = reach_of(job, "alice", lambda uid, bucket: (uid, bucket) in now)
-    reach.still()
+    reach.require_rights()
     for uid, bucket in rights:
         now.remove((uid, bucket))
         with pytest.raises(Forbidden, match=bucket):
-            reach.still()
+            reach.require_rights()
         now.add((uid, bucket))
 
 

@@ -7,7 +7,7 @@ so that one owner's part can be held at will.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,7 +95,7 @@ class Scene:
             store=self,
             buckets=SimpleNamespace(may_use=lambda uid, name: self.owners[name] == uid, owner_of=self.owners.get),
             clock=Clock(),
-            dispatcher=SimpleNamespace(waiting=0, offer=lambda waiting: None, look_again=lambda: None),
+            dispatcher=SimpleNamespace(waiting=0, offer=lambda waiting: None, surely=nullcontext),
             backlog=Backlog(),
             limits=SimpleNamespace(queue_limit=10_000, share=Share(10_000, 2**30)),
             uploads_waiting={},

@@ -8,7 +8,7 @@ from hansa.drivers.s3 import S3Store
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.identity import Caller, Vault
 from hansa.kernel.quota import QuotaSettings
-from hansa.storage import Accounting, BucketRegister, Buckets, Grants, ObjectStore, People, RunKeys, StoreUsers
+from hansa.storage import Accounting, BucketRegister, Buckets, Erasing, Grants, ObjectStore, People, RunKeys, StoreUsers
 from hansa.store import Database
 from hansa.store.buckets import BucketStore
 from hansa.store.people import PeopleStore
@@ -39,6 +39,7 @@ class Room:
     users: StoreUsers | None
     settings: QuotaSettings = SMALL
     runs: RunKeys | None = None
+    patience: float = 30.0  # of whoever waits for a bucket to go
     register: BucketRegister = field(init=False)
     grants: Grants = field(init=False)
     people: People = field(init=False)
@@ -50,10 +51,11 @@ class Room:
         self.grants = Grants(self.users, self.register)
         self.people = People(PeopleStore(self.database), self.grants, self.vault, PREFIX, self.clock)
         self.quotas = resources.Quotas(QuotaStore(self.database), self.settings)
-        accounting = Accounting(self.store, self.clock)
+        accounting = Accounting(self.store, self.clock, self.register.owner_of)
         self.buckets = Buckets(
-            self.register, self.store, self.grants, self.people, self.quotas, accounting, self.clock, runs=self.runs
-        )
+            self.register, self.store, self.grants, self.people, self.quotas, accounting, self.clock, runs=self.runs,
+            erasing=Erasing(self.patience),
+        )  # fmt: skip
 
     async def restarted(self, store: ObjectStore | None = None, users: StoreUsers | None = None) -> "Room":
         room = Room(

@@ -1,8 +1,11 @@
 """Does the embedded store take nothing while its disk has less room than the reserve, and all as soon as it has?"""
 
+import asyncio
 import contextlib
 import secrets
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -109,6 +112,30 @@ async def test_a_store_that_was_left_shut_is_opened_by_the_next_life(
     finally:
         await users.close_to_people(False)
         await users.remove_user(keys.access_key)
+
+
+class Shut:
+    """A store that knows whether it is."""
+
+    closed = False
+
+    async def close_to_people(self, closed: bool) -> None:
+        self.closed = closed
+
+
+async def test_the_disk_is_looked_at_while_all_threads_are_busy_with_files_of_tenants(room: Room) -> None:
+    loop, go_on, store = asyncio.get_running_loop(), threading.Event(), Shut()
+    with ThreadPoolExecutor(1) as threads:
+        loop.set_default_executor(threads)
+        slow = loop.run_in_executor(None, go_on.wait, 20)
+        try:
+            async with asyncio.timeout(10):
+                await Crowding(room.register, store, lambda: RESERVE - 1, RESERVE).look()
+            assert store.closed
+            assert not slow.done()
+        finally:
+            go_on.set()
+            await slow
 
 
 async def test_the_manager_signs_no_upload(room: Room) -> None:

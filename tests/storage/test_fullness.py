@@ -8,10 +8,9 @@ import pytest
 
 from hansa.drivers.s3 import OpenStore
 from hansa.identity import Caller
-from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError, Invalid, Temporary
 from hansa.kernel.quota import QuotaSettings
-from hansa.storage import Accounting, Contents, Fullness, Grants, ObjectStore, StoreNews
+from hansa.storage import Accounting, Contents, Fullness, Grants, StoreNews
 from hansa.storage.contents import most_objects
 from hansa.storage.fullness import words
 from storage.furnished import Room
@@ -54,8 +53,8 @@ class Refused(Grants):
 class Slow(Accounting):
     """Counts those that are shut only when they are let."""
 
-    def __init__(self, store: ObjectStore, clock: Clock, shut: set[str]) -> None:
-        super().__init__(store, clock)
+    def __init__(self, room: Room, shut: set[str]) -> None:
+        super().__init__(room.store, room.clock, room.register.owner_of)
         self.shut = shut
         self.let = asyncio.Event()
         self.begun: asyncio.Queue[str] = asyncio.Queue()
@@ -83,7 +82,7 @@ async def test_a_bucket_at_which_counting_fails_is_closed_until_it_works(
     room: Room, object_store: OpenStore, alice: Caller, name: str
 ) -> None:
     await room.buckets.create(alice, name)
-    accounting = Failing(object_store.store, room.clock)
+    accounting = Failing(object_store.store, room.clock, room.register.owner_of)
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     accounting.fails = Invalid("an upload has no key")
     await fullness.sweep()
@@ -99,7 +98,7 @@ async def test_a_store_that_is_away_for_a_moment_neither_closes_nor_opens(
     room: Room, object_store: OpenStore, alice: Caller, name: str, full: bool
 ) -> None:
     await room.buckets.create(alice, name)
-    accounting = Failing(object_store.store, room.clock)
+    accounting = Failing(object_store.store, room.clock, room.register.owner_of)
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     await object_store.store.put(name, "k", b"x" * (2000 if full else 1))
     await fullness.sweep()
@@ -116,7 +115,7 @@ async def test_news_are_added_up_until_the_limit_may_be_reached(
 ) -> None:
     """The limit is 1 KiB."""
     await room.buckets.create(alice, name)
-    accounting = Counting(object_store.store, room.clock)
+    accounting = Counting(object_store.store, room.clock, room.register.owner_of)
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     person = object_store.as_user(await room.people.keys(alice))
     try:
@@ -149,7 +148,7 @@ async def test_objects_without_content_fill_a_bucket_too(
     room: Room, object_store: OpenStore, alice: Caller, name: str
 ) -> None:
     await room.buckets.create(alice, name)
-    accounting = Counting(object_store.store, room.clock)
+    accounting = Counting(object_store.store, room.clock, room.register.owner_of)
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     await fullness.check(name)
     for number in range(most_objects(1024) - 1):
@@ -164,7 +163,7 @@ async def test_a_full_bucket_is_counted_again_only_when_something_went_or_its_li
     room: Room, object_store: OpenStore, alice: Caller, name: str
 ) -> None:
     await room.buckets.create(alice, name)
-    accounting = Counting(object_store.store, room.clock)
+    accounting = Counting(object_store.store, room.clock, room.register.owner_of)
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     await object_store.store.put(name, "large", b"x" * 2000)
     await fullness.check(name)
@@ -201,7 +200,9 @@ async def test_a_full_bucket_that_the_store_could_not_close_is_tried_again(
     await room.buckets.create(alice, name)
     await object_store.store.put(name, "large", b"x" * 2000)
     grants = Refused(object_store.users, room.register)
-    fullness = Fullness(room.register, grants, room.quotas, Accounting(object_store.store, room.clock), every=60)
+    fullness = Fullness(
+        room.register, grants, room.quotas, Accounting(object_store.store, room.clock, room.register.owner_of), every=60
+    )
     await fullness.sweep()
     fullness.look()
     assert fullness.due == {name}
@@ -218,7 +219,7 @@ async def test_where_the_store_tells_nothing_full_buckets_are_counted_at_each_lo
     room: Room, object_store: OpenStore, alice: Caller, name: str
 ) -> None:
     await room.buckets.create(alice, name)
-    accounting = Accounting(object_store.store, room.clock)
+    accounting = Accounting(object_store.store, room.clock, room.register.owner_of)
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60, news=False)
     await object_store.store.put(name, "large", b"x" * 2000)
     await fullness.check(name)
@@ -232,7 +233,7 @@ async def test_what_is_written_during_a_count_is_not_forgotten(
 ) -> None:
     """The count may have passed the place already."""
     await room.buckets.create(alice, name)
-    accounting = Slow(object_store.store, room.clock, set())
+    accounting = Slow(room, set())
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     await fullness.check(name)
     accounting.shut.add(name)
@@ -254,7 +255,7 @@ async def test_whose_buckets_take_long_keeps_nobody_else_waiting(
     hers, his = [f"{name}-{number}" for number in range(3)], f"{name}-his"
     for bucket in hers:
         await room.buckets.create(alice, bucket)
-    accounting = Slow(object_store.store, room.clock, set(hers))
+    accounting = Slow(room, set(hers))
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     async with working(fullness):
         for bucket in hers:
@@ -277,7 +278,7 @@ async def test_a_full_bucket_from_which_much_goes_is_not_counted_without_pause(
 ) -> None:
     await room.buckets.create(alice, name)
     await object_store.store.put(name, "large", b"x" * 2000)
-    accounting = Slow(object_store.store, room.clock, {name})
+    accounting = Slow(room, {name})
     fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
     now = asyncio.get_running_loop().time
     async with working(fullness):

@@ -227,12 +227,12 @@ class Rights:
     def __init__(self) -> None:
         self.lost = False
 
-    def still(self) -> None:
+    def require_rights(self) -> None:
         if self.lost:
             raise Forbidden("not any more")
 
     def reach(self, bucket: str) -> Reach:
-        return replace(reach(bucket), still=self.still)
+        return replace(reach(bucket), require_rights=self.require_rights)
 
 
 async def test_nothing_is_lent_for_a_right_that_is_lost_before_the_keys_are_there(memory: LoanEndStore) -> None:

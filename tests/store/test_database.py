@@ -1,6 +1,7 @@
 """One writer, group commit, clear words when the database is away."""
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 
@@ -76,3 +77,26 @@ async def test_a_database_that_hangs_is_said_in_time(database_url: str) -> None:
         assert await database.read(lambda c: c.execute(sa.select(facts)).all()) == []
     finally:
         await database.close()
+
+
+async def test_questions_that_take_long_take_no_reader_from_others(database: Database) -> None:
+    goes_on = threading.Event()
+    long = [asyncio.ensure_future(database.read_long(lambda c: goes_on.wait(5))) for _ in range(16)]
+    try:
+        await asyncio.sleep(0)
+        assert await database.read(lambda c: c.execute(sa.text("select 1")).scalar()) == 1
+        assert not [one for one in long if one.done()]
+    finally:
+        goes_on.set()
+    assert all(await asyncio.gather(*long))
+
+
+async def test_a_question_that_nobody_waits_for_any_more_is_ended(database_url: str) -> None:
+    endless = "with recursive n(x) as (select 1 union all select x + 1 from n where x > 0) select count(*) from n"
+    database = Database(make_engine(database_url), patience=0.5)
+    try:
+        asked = [database.read_long(lambda c: c.execute(sa.text(endless)).scalar()) for _ in range(2)]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(one) for one in answers] == [DatabaseDown] * 2
+    finally:
+        await asyncio.wait_for(database.close(), 20)  # which waits for what still runs

@@ -96,6 +96,17 @@ async def test_jobs_of_members_are_kept_apart_from_ours_and_from_each_others(sto
     assert (ours.phase, ours.publisher, ours.adopted) == ("offering", NOBODY, False)
 
 
+async def test_those_of_one_member_are_counted(stores: Stores) -> None:
+    elsewhere = replace(adopted("c"), service="other")
+    for one in (adopted("a"), adopted("b"), adopted("a", "riga"), elsewhere):
+        assert await stores.away.adopt(one)
+    assert await stores.away.claim(offer("a", 1))  # which was not adopted
+    assert await stores.away.adopted_at("visby", "gray-v") == 2
+    assert await stores.away.finished(adopted("b").job, 1, 6.0)
+    assert await stores.away.adopted_at("visby", "gray-v") == 1
+    assert await stores.away.adopted_at("visby", "gray") == 0
+
+
 async def test_a_job_is_found_by_its_name_at_its_member_while_it_is_there(stores: Stores) -> None:
     fresh = offer("a", 1, named="a-there")
     assert await stores.away.claim(fresh)

@@ -1,5 +1,6 @@
 """Requests and CPU time are added up in the database, within the window and the asker's services only."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,11 +66,27 @@ async def test_requests_are_grouped(usage: UsageStore) -> None:
     assert set(await usage.requests(10, 20, many, 100)) == expected
 
 
+def exposed(service: str, minute: float) -> Invocation:
+    return Invocation(minute, "exposed", service, "", 0, 0.0, "", "", "")
+
+
+async def test_calls_that_are_counted_together_are_one_row(database: Database) -> None:
+    store, usage = JobStore(database), UsageStore(database)
+    run = Invocation(3600.0, "sync", "gray", "bob", 200, 0.0, "", "POST", "/run/gray")
+    await store.note([], {run: 2, replace(run, status=503): 3, replace(run, user="alice"): 1})
+    await store.note([], {run: 40})
+    assert set(await usage.requests(0, 4000, None, 100)) == {
+        Requests("gray", "bob", "sync", 45),
+        Requests("gray", "alice", "sync", 1),
+    }
+    assert len(await store.invocations(10)) == 3
+
+
 async def test_calls_of_exposed_services_are_one_row_a_minute(database: Database) -> None:
     store, usage = JobStore(database), UsageStore(database)
     run = Invocation(61.0, "sync", "gray", "bob", 200, 0.1, "127.0.0.1", "POST", "/run/gray")
-    await store.note([run], {("gray", 60.0): 1000, ("open", 60.0): 1})
-    await store.note([], {("gray", 60.0): 500, ("gray", 120.0): 7})
+    await store.note([run], {exposed("gray", 60.0): 1000, exposed("open", 60.0): 1})
+    await store.note([], {exposed("gray", 60.0): 500, exposed("gray", 120.0): 7})
     await store.note([], {})
     assert set(await usage.requests(0, 119, None, 100)) == {
         Requests("gray", "", "exposed", 1500),

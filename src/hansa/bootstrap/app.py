@@ -2,30 +2,25 @@
 
 import asyncio
 import platform
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
-
 from hansa import __version__, resources, services, storage
 from hansa.bootstrap.engines import Engines, Nodes
+from hansa.bootstrap.store_repair import StoreRepair
 from hansa.bootstrap.telemetry import Telemetry
 from hansa.drivers import s3
 from hansa.federation import member
 from hansa.identity import Caller, SignIn, Visits
 from hansa.kernel import errors
 from hansa.kernel.clock import Clock
-from hansa.services import Delegator, Deployment, Follower, Invocation, Record, Reply, Room, RunOrder, UploadWatch
+from hansa.services import Delegator, Deployment, Follower, Record, Reply, Room, RunOrder, UploadWatch
 from hansa.settings import Settings
 from hansa.store import Database, Facts
 
-_log = structlog.get_logger("hansa")
 ALLOWED_IMAGES = "allowed_image_repositories"
-_MOST_NOTES = 100_000
-_MINUTE = 60.0
-_FINISH_EVERY = 15.0
+_NOTES_AT_ONCE = 500
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +43,7 @@ class App:
     register: storage.BucketRegister
     accounting: storage.Accounting
     fullness: storage.Fullness
+    store_repair: StoreRepair
     crowding: storage.Crowding | None  # where the store is on our own disk
     loans: storage.SureLoans | None  # those of `open_store`, if it lends any
     admission: resources.Admission
@@ -58,8 +54,7 @@ class App:
     membership: member.Membership = field(init=False)  # put in when the rest stands
     told_images: tuple[str, ...] | None = None  # by the hub, which wins
     quota_news: asyncio.Event = field(default_factory=asyncio.Event)
-    _notes: list[Invocation] = field(default_factory=list)
-    _exposed_calls: Counter[tuple[str, float]] = field(default_factory=Counter)  # by service and minute
+    calls: resources.CallNotes = field(default_factory=resources.CallNotes)
 
     @property
     def people(self) -> storage.People:
@@ -138,26 +133,15 @@ class App:
         """Why uploads to its folders are not jobs yet, or ""."""
         return self.room.uploads_waiting.get(service, "")
 
-    def note(self, invocation: Invocation) -> None:
-        """Written down in a moment, with others; a flood is cut off rather than kept in memory."""
-        if len(self._notes) < _MOST_NOTES:
-            self._notes.append(invocation)
-
-    def note_exposed(self, service: str) -> None:
-        """One more call of an exposed service. What is kept of them grows with time, not with their number."""
-        key = (service, self.clock.now() // _MINUTE * _MINUTE)
-        if key in self._exposed_calls or len(self._exposed_calls) < _MOST_NOTES:
-            self._exposed_calls[key] += 1
-
-    async def write_notes(self) -> None:
-        batch, self._notes = self._notes, []
-        calls, self._exposed_calls = self._exposed_calls, Counter()
-        try:
-            await self.room.jobs.note(batch, calls)
-        except errors.Temporary:
-            self._notes = batch + self._notes
-            self._exposed_calls.update(calls)
-            raise
+    async def write_calls(self) -> None:
+        """Some at a time: others write in between."""
+        while self.calls:
+            each, counted = self.calls.take(_NOTES_AT_ONCE)
+            try:
+                await self.room.jobs.note(each, counted)
+            except errors.Temporary:
+                self.calls.put_back(each, counted)
+                raise
 
     async def tell_quotas(self) -> None:
         """For ever: what runs things hears of quotas that changed for everybody."""
@@ -177,29 +161,6 @@ class App:
         """For ever, where what they have may change."""
         if self.engine.watch is not None:
             await self.engine.watch(self.resize)
-
-    async def repair_store(self) -> None:
-        """Its users and buckets are made sure of at the start, after every restart of the embedded store, and while
-        a bucket is half-made or half-removed because the store was away."""
-        seen = 0
-        while True:
-            await self.fullness.sweep()  # first: what is told to the store below must not open a full bucket
-            for refused in await self.buckets.converge():
-                _log.warning("the store refused", what=refused)
-            seen = await self._store_wants_repair(seen)
-
-    async def _store_wants_repair(self, seen: int) -> int:
-        """Returns when there is something to repair, with how often the embedded store had been started."""
-        embedded = self.open_store.embedded
-        while True:
-            try:
-                async with asyncio.timeout(_FINISH_EVERY):
-                    if embedded is not None:
-                        return await embedded.restarted(seen)
-                    await asyncio.Event().wait()
-            except TimeoutError:
-                if any(bucket.phase != "ready" for bucket in self.register):
-                    return seen
 
 
 def default_provider(address: storage.StoreAddress) -> dict[str, Any]:

@@ -4,8 +4,6 @@
 """
 
 import fcntl
-import hashlib
-import hmac
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -17,12 +15,13 @@ import httpx
 import structlog
 
 from hansa import resources, services, settings, storage
-from hansa.bootstrap import data_folder, engines, federating, loans
+from hansa.bootstrap import data_folder, engines, federating, loans, webhooks
 from hansa.bootstrap.app import ALLOWED_IMAGES, App, default_provider
 from hansa.bootstrap.applying import limits_of
 from hansa.bootstrap.doctor import WAIVED
 from hansa.bootstrap.membership import membership
 from hansa.bootstrap.people import uids
+from hansa.bootstrap.store_repair import StoreRepair
 from hansa.bootstrap.telemetry import Telemetry
 from hansa.drivers import egress, oidc, s3
 from hansa.identity import Basic, SignIn, Throttle, Uids, Vault, Visits
@@ -137,28 +136,6 @@ def _dialling(door: egress.Door) -> Callable[[str, int, bool, str], Awaitable[so
     return dial
 
 
-class _Webhook:
-    """Where a MinIO server tells of uploads: our own `/job`, with a token of the store for that service."""
-
-    def __init__(self, notifications: storage.Notifications, public_url: str, root: storage.Keys) -> None:
-        self._notifications = notifications
-        self._public_url = public_url.rstrip("/")
-        self._secret = root.secret_key.encode()
-
-    def token(self, service: str) -> str:
-        return hmac.new(self._secret, f"webhook {service}".encode(), hashlib.sha256).hexdigest()
-
-    async def register(self, service: str, folders: Sequence[tuple[str, str]]) -> None:
-        by_bucket: dict[str, set[str]] = {}
-        for bucket, folder in folders:
-            by_bucket.setdefault(bucket, set()).add(f"{folder}/")
-        frozen = {bucket: frozenset(prefixes) for bucket, prefixes in by_bucket.items()}
-        await self._notifications.register(service, f"{self._public_url}/job/{service}", self.token(service), frozen)
-
-    async def unregister(self, service: str, buckets: frozenset[str]) -> None:
-        await self._notifications.unregister(service, buckets)
-
-
 @dataclass(frozen=True, slots=True)
 class _Ground:
     """What everything else stands on."""
@@ -226,7 +203,8 @@ def _keeping(ground: _Ground, ledger: resources.Ledger) -> _Keeping:
     gauges = resources.Gauges(running=running, disk=disk_used, volumes=volumes_used, buckets=buckets_used)
     quotas = resources.Quotas(QuotaStore(ground.database), given.quotas, gauges)
     shares = resources.Shares(quotas.share)
-    accounting = storage.Accounting(store, clock, ground.open_store.books)
+    accounting = storage.Accounting(store, clock, register.owner_of, ground.open_store.books)
+    ground.parts.push_async_callback(accounting.close)
     buckets = storage.Buckets(
         register,
         store,
@@ -238,6 +216,7 @@ def _keeping(ground: _Ground, ledger: resources.Ledger) -> _Keeping:
         given.storage.link_longest,
         loans.of(ground.open_store),
     )
+    ground.parts.push_async_callback(buckets.close)
     volumes = storage.Volumes(
         VolumeStore(ground.database),
         ground.driver.places(),
@@ -322,7 +301,7 @@ async def _build(ground: _Ground) -> App:
         permitted=lambda waiting: services.duty.may_start(room, waiting, app.delegator.in_vain),
         on_turned_away=lambda name: app.delegator.offer_now(name),  # noqa: PLW0108 - as above
         disk_of=disk_of,
-        word_within=engine.word_within,
+        publish_wait=engine.publish_wait,
     )
     keeping.quotas.on_change(dispatcher.resized)
     keeping.quotas.on_change(admission.look_again)
@@ -343,7 +322,9 @@ async def _build(ground: _Ground) -> App:
         job_host=engine.jobs,
         sync_host=engine.sync,
         exposed_host=engine.exposed,
-        rules=lambda: services.Rules(app.allowed_images, provider, ground.door.rule),
+        rules=lambda: services.Rules(
+            app.allowed_images, provider, ground.door.rule, nodes_pull=ground.driver.nodes_pull()
+        ),
         limits=limits_of(given),
         disk=run_disk,
         share_of=keeping.quotas.share,
@@ -352,7 +333,7 @@ async def _build(ground: _Ground) -> App:
         services_namespace=given.cluster.services_namespace,
         groups=tuple(group for issuer in given.oidc.issuers for group in issuer.groups),
         dispatcher=dispatcher,
-        webhook=_webhook(given, open_store),
+        webhook=webhooks.of(given, open_store),
         backlog=backlog,
         cluster_id=given.cluster.id,
         own_endpoint=federating.own_endpoint(given),
@@ -383,6 +364,7 @@ async def _build(ground: _Ground) -> App:
         register=keeping.register,
         accounting=keeping.accounting,
         fullness=keeping.fullness,
+        store_repair=StoreRepair(open_store.embedded, keeping.fullness, keeping.buckets),
         crowding=_crowding(ground, keeping.register),
         loans=loans.of(open_store),
         admission=admission,
@@ -433,13 +415,6 @@ def _watch(telemetry: Telemetry, app: App) -> None:
     telemetry.services.set_function(lambda: len(app.room.records.all()))
     telemetry.cpu_promised.set_function(lambda: ledger.promised.cpu)
     telemetry.memory_promised.set_function(lambda: ledger.promised.memory)
-
-
-def _webhook(given: Settings, opened: s3.OpenStore) -> _Webhook | None:
-    if opened.notifications is None:
-        return None
-    here = given.cluster.public_url or f"http://{given.http.host}:{given.http.port}"
-    return _Webhook(opened.notifications, here, opened.keys)
 
 
 async def sign_in(given: Settings, known: Uids, parts: AsyncExitStack, clock: Clock) -> SignIn:

@@ -54,7 +54,7 @@ class Engines:
     """Jobs of which something is there."""
     attempts: int
     """How often a job is started again after we died under it."""
-    word_within: float | None = None
+    publish_wait: float | None = None
     """See `Dispatcher`: seconds after which a run that waits for the right to publish holds nothing but its disk."""
     check: Callable[[], Awaitable[None]] = _nothing
     """Raises if what runs things does not answer."""
@@ -115,6 +115,10 @@ class Driver(Protocol):
 
     def disk_per_run(self) -> int:
         """What each run has, unless its service asks for more."""
+        ...
+
+    def nodes_pull(self) -> services.NodesPull | None:
+        """How images are fetched, if neither we nor a program of ours does."""
         ...
 
     async def nodes(self, promised: Callable[[], Needs]) -> Nodes: ...

@@ -1,6 +1,7 @@
 """A running manager as its hub may know and change it: implements the port `federation.member.Cluster`."""
 
 import asyncio
+import itertools
 import shutil
 import socket
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,9 @@ from hansa.settings import Settings
 from hansa.store.membership import MembershipStore, ReportStore
 
 _log = structlog.get_logger("hansa.membership")
-_COUNT_EVERY = 60.0  # seconds between two counts of what users store: they cost listings
+_ADD_UP_EVERY = 60.0  # seconds
+_COUNT_EVERY = 600.0  # seconds between two counts of one bucket for the hub alone: they cost listings
+_MOST_NAMED = 5  # clusters in one line of the log
 _STEPS = 100  # the disk's use is told in steps, for it changes all the time
 
 
@@ -58,6 +61,7 @@ class Hold:
         self._stored = 0
         self._counted = float("-inf")
         self._counting: asyncio.Task[None] | None = None
+        self._odd: tuple[int, dict[str, str]] = (0, {})
 
     def facts(self) -> Facts:
         return facts_of(self._app.settings)
@@ -66,7 +70,7 @@ class Hold:
         app = self._app
         ledger, dispatcher = app.admission.ledger, app.room.dispatcher
         used = ledger.promised
-        disk = await asyncio.to_thread(shutil.disk_usage, self._data)
+        disk = shutil.disk_usage(self._data)  # at once: threads may all be busy with files of tenants
         step = max(1, disk.total // _STEPS)
         self._count_now_and_then()
         seen = app.nodes.look()
@@ -107,11 +111,17 @@ class Hold:
     async def apply(self, settings: Mapping[str, Any]) -> None:
         self._applying.apply(settings)
 
-    def know(self, neighbours: Sequence[Neighbour]) -> None:
+    async def know(self, neighbours: Sequence[Neighbour]) -> None:
         others = [one for one in neighbours if one.id != self._app.settings.cluster.id]
-        odd = self._peers.know(services.peers.Address(one.id, one.endpoint, one.verify, one.kind) for one in others)
-        if odd:
-            _log.warning("clusters whose address cannot be trusted", clusters=odd)
+        told = [services.peers.Address(one.id, one.endpoint, one.verify, one.kind) for one in others]
+        self._complain(await self._peers.know(told))
+
+    def _complain(self, odd: Mapping[str, str]) -> None:
+        """Once, until it is about others. A hub may tell of thousands, again and again."""
+        first = dict(itertools.islice(sorted(odd.items()), _MOST_NAMED))
+        if odd and (len(odd), first) != self._odd:
+            _log.warning("clusters whose address cannot be trusted", count=len(odd), clusters=first)
+        self._odd = (len(odd), first)
 
     def set_duty(self, *, cordoned: bool, draining: bool) -> None:
         duty = self._app.room.duty
@@ -144,13 +154,15 @@ class Hold:
 
     def _count_now_and_then(self) -> None:
         now = self._app.clock.now()
-        if not 0 <= now - self._counted < _COUNT_EVERY and (self._counting is None or self._counting.done()):
+        if not 0 <= now - self._counted < _ADD_UP_EVERY and (self._counting is None or self._counting.done()):
             self._counted = now
             self._counting = asyncio.create_task(self._count(), name="count what is stored")
 
     async def _count(self) -> None:
         try:
-            self._stored = await self._app.accounting.total([bucket.name for bucket in self._app.register])
+            names = [bucket.name for bucket in self._app.register]
+            counts = [await self._app.accounting.of(name, good_for=_COUNT_EVERY) for name in names]
+            self._stored = sum(one.size for one in counts)
         except HansaError as error:
             _log.info("what is stored is not counted", error=error.message)
 

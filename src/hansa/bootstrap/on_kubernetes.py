@@ -94,6 +94,10 @@ class OnKubernetes:
     def disk_per_run(self) -> int:
         return quantities.size(self._given.jobs.disk_per_run, what="disk")
 
+    def nodes_pull(self) -> services.NodesPull:
+        asked = self._given.kubernetes
+        return services.NodesPull(shared=bool(asked.namespaces), secrets=asked.pull_secrets)
+
     async def nodes(self, promised: Callable[[], Needs]) -> kubernetes.KubernetesNodes:
         given = self._given
         nodes = kubernetes.KubernetesNodes(self._api, given.cluster.id, given.jobs, listed=self._homes.listed)
@@ -237,6 +241,7 @@ def _shape(given: Settings) -> kubernetes.Shape:
         stager_image=asked.image,
         pull_policy=asked.pull_policy,
         pull_secrets=asked.pull_secrets,
+        shared=bool(asked.namespaces),
         user=asked.user,
         queue=kubernetes.queue_name(given.cluster.id) if asked.queue else "",
         priority_class=asked.priority_class,

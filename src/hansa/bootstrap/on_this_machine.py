@@ -24,7 +24,7 @@ from hansa.settings import Settings
 
 _log = structlog.get_logger(__name__)
 _LOOK_EVERY = 5.0  # seconds
-_WORD_WITHIN = 5.0
+_PUBLISH_WAIT = 5.0
 
 
 class OnThisMachine:
@@ -62,6 +62,9 @@ class OnThisMachine:
 
     def disk_per_run(self) -> int:
         return self._per_run
+
+    def nodes_pull(self) -> services.NodesPull | None:
+        return None
 
     async def load(self, people: storage.People, quotas: resources.Quotas) -> None:
         return
@@ -103,7 +106,7 @@ class OnThisMachine:
             how=_in_images if given.sandbox.runtime == "podman" else _in_our_userland,
             present=engine.present,
             attempts=given.jobs.attempts,
-            word_within=_WORD_WITHIN,
+            publish_wait=_PUBLISH_WAIT,
             loops={"room on the disk": functools.partial(_look_for_room, ground.admission)},
         )
 

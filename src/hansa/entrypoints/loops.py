@@ -77,10 +77,10 @@ async def running(app: App) -> AsyncIterator[None]:
             await app.room.backlog.settle(app.room.jobs.open_sizes)
             await asyncio.sleep(_PURGE_EVERY)
 
-    async def write_notes() -> None:
+    async def write_calls() -> None:
         while True:
             await asyncio.sleep(_NOTE_EVERY)
-            await app.write_notes()
+            await app.write_calls()
 
     async def finish_services() -> None:
         while True:
@@ -109,8 +109,8 @@ async def running(app: App) -> AsyncIterator[None]:
         "uploads": app.uploads.work,
         "purge": purge,
         "logs": recall_logs,
-        "notes": write_notes,
-        "store repair": app.repair_store,
+        "notes": write_calls,
+        "store repair": app.store_repair.work,
         "full buckets": app.fullness.work,
         **({"room in the store": app.crowding.work} if app.crowding is not None else {}),
         **({"ends of loans": app.loans.work} if app.loans is not None else {}),
@@ -132,4 +132,4 @@ async def running(app: App) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await app.write_notes()
+        await app.write_calls()

@@ -1,12 +1,14 @@
 """Logs that machines and people can read: one event a line, with the request and job they belong to."""
 
+import io
 import logging
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 
 from hansa.bootstrap import log_level
+from hansa.kernel.plain_text import plain
 from hansa.settings import LogSettings
 
 
@@ -16,7 +18,7 @@ def set_up_logs(settings: LogSettings) -> None:
     renderer: Any = (
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(),
-            exception_formatter=structlog.dev.plain_traceback,  # the default shows locals, secrets too
+            exception_formatter=_traceback,
         )
         if as_text
         else structlog.processors.JSONRenderer()
@@ -27,7 +29,7 @@ def set_up_logs(settings: LogSettings) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info if not as_text else _unchanged,
+            structlog.processors.format_exc_info if not as_text else _plainly,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),  # `log_level` decides, for it may change
@@ -38,5 +40,18 @@ def set_up_logs(settings: LogSettings) -> None:
     log_level.set_level(settings.level)
 
 
-def _unchanged(_logger: Any, _name: str, event: Any) -> Any:
-    return event
+def _plainly(_logger: Any, _name: str, event: Any) -> Any:
+    """A stranger's text neither commands the terminal nor makes a line of its own. What is no text is shown by its
+    `repr`, which is as plain."""
+    return {key: _one_line(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def _one_line(text: str) -> str:
+    return plain(text).replace("\n", "\\n")
+
+
+def _traceback(out: TextIO, info: Any) -> None:
+    """Without locals, which the default shows, secrets too."""
+    written = io.StringIO()
+    structlog.dev.plain_traceback(written, info)
+    out.write(plain(written.getvalue()))

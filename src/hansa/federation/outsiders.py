@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
+import structlog
 
 from hansa.federation import acting, addressing
 from hansa.federation.errors import ChangedMeanwhile
@@ -21,6 +22,7 @@ from hansa.kernel.errors import Conflict, HansaError, Temporary
 from hansa.messages.clusters import Facts, NewOscarCluster
 from hansa.messages.members import Health, Totals
 
+_log = structlog.get_logger("hansa.hub")
 _AT_ONCE = 32
 _WITHIN = 10.0
 
@@ -103,6 +105,9 @@ async def probe_all(hub: Hub, outsiders: Outsiders, _: Fence) -> None:
                 return
             except HansaError as error:
                 _hear(hub, record, {"health": msgspec.json.encode(Health(missing=(error.message,)))})
+                return
+            except Exception:  # one that is hostile must not stop what we do for the others
+                _log.exception("an OSCAR cluster cannot be asked", cluster=record.id)
                 return
             _hear(hub, record, {"totals": msgspec.json.encode(totals), "health": msgspec.json.encode(Health())})
 

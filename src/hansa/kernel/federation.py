@@ -36,17 +36,17 @@ class FederationSettings(_Group):
     whoever listens there can use them. Without, only https and this machine's own loopback are used."""
     call_timeout: float = Field(20.0, gt=0)
     """Seconds one call to a member may take; OSCAR's own limit is 20."""
-    probe_ttl: float = Field(5.0, gt=0)
+    probe_ttl: float = Field(5.0, ge=0.1)
     """Seconds a member's status is believed; shorter decides on fresher figures and costs calls."""
     probe_timeout: float = Field(2.0, gt=0)
     """Seconds to wait for a member's status before it counts as absent."""
-    rescheduler_threshold: float = Field(10.0, ge=0)
+    rescheduler_threshold: float = Field(10.0, ge=0.5)
     """Seconds a job waits here before it is offered to members again; a service may set its own."""
     handover_patience: float = Field(20.0, gt=0)
     """Seconds to find out whether a member took a job when its answer was lost, before another is tried."""
-    lost_after: float = Field(60.0, gt=0)
+    lost_after: float = Field(60.0, ge=1)
     """Seconds a member with one of our jobs may be silent before the job is run elsewhere."""
-    wait_at_members: float = Field(86_400, gt=0)
+    wait_at_members: float = Field(86_400, ge=60)
     """Seconds in which a member has to begin one of our jobs; then it is taken back and offered to others. Once it runs
     there, it has the time that the service's jobs have here, at most `jobs.time_limit`; a job with files has that limit
     twice more, once for its inputs to come and once for its outputs to go."""
@@ -65,7 +65,7 @@ class FederationSettings(_Group):
     """Whether a replica that its member does not know any more is made again by itself. That takes an access token of
     the owner, so a hostile member could get one by losing its replica, or by refusing the key when one is changed or
     removed. Without, such a member is told; its owner removes it from the federation and adds it again."""
-    repair_every: float = Field(60.0, gt=0)
+    repair_every: float = Field(60.0, ge=0.1)
     """Seconds between passes that compare members with the coordinator's definition and repair them."""
     token_rotation_days: float = Field(30.0, gt=0)
     """Days after which a stored refresh token is exchanged for a new one even if nobody needed it."""

@@ -102,7 +102,7 @@ class MembershipSettings(_Group):
     """What one core costs for an hour."""
     memory_hour: float = Field(0.0, ge=0)
     """What one GiB of memory costs for an hour."""
-    link_probe_every: float = Field(15.0, gt=0)
+    link_probe_every: float = Field(15.0, ge=0.1)
     """Seconds between two looks at each other cluster of the federation."""
     most_reports: int = Field(10_000, ge=10)
     """How many reports are kept for a hub that is out of reach; beyond, the oldest are dropped and counted."""

@@ -6,6 +6,7 @@ figures behind `/system/metrics` over a `window` of time.
 """
 
 from hansa.resources.admission import Admission
+from hansa.resources.call_notes import CallNotes
 from hansa.resources.capacity import NO_LIMIT, Ledger, Needs, Node
 from hansa.resources.limits import BadQuota, Limits, QuotaChange, exact_size
 from hansa.resources.quotas import Gauge, Gauges, QuotaRecords, QuotaReport, Quotas, Used, check_uid
@@ -15,6 +16,7 @@ from hansa.resources.usage import (
     GROUPS,
     SERVICE_METRICS,
     UNKNOWN_COUNTRY,
+    AskedTooMuch,
     BadMetric,
     Counts,
     Invocation,
@@ -37,9 +39,11 @@ __all__ = [
     "SERVICE_METRICS",
     "UNKNOWN_COUNTRY",
     "Admission",
+    "AskedTooMuch",
     "BadMetric",
     "BadQuota",
     "BadWindow",
+    "CallNotes",
     "Counts",
     "Gauge",
     "Gauges",

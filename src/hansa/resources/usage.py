@@ -4,11 +4,13 @@ A request is one `/job`, `/run` or exposed call that reached its service. CPU ti
 that ended within the window; what synchronous and exposed services use is not measured, and the answer says so.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from hansa.kernel.errors import Invalid
+from hansa.kernel.errors import Invalid, Kind, Temporary
 from hansa.resources.window import Window
 
 SERVICE_METRICS = (
@@ -23,6 +25,8 @@ CLUSTER_METRICS = ("services-count", "requests-per-user", "countries-count", "co
 GROUPS = ("service", "user", "country")
 UNKNOWN_COUNTRY = "unknown"
 _SECONDS_PER_HOUR = 3600.0
+_MOST_QUESTIONS = 16  # of one asker, the one that is being answered included
+_A_MOMENT = 2.0  # seconds
 
 
 class BadMetric(Invalid):
@@ -31,10 +35,17 @@ class BadMetric(Invalid):
     code = "usage.bad-metric"
 
 
+class AskedTooMuch(Temporary):
+    """Too many questions of one person for figures wait already."""
+
+    code, kind = "usage.asked-too-much", Kind.TOO_MANY
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose figures the asker may see."""
+    """Who asks, and whose figures they may see."""
 
+    asker: str
     services: frozenset[str]  # those that exist now
     everything: bool = False  # also what is remembered of services that are gone
 
@@ -51,11 +62,11 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One request to run something, as `/system/logs` and the metrics show it. Calls of exposed services are counted
-    only: everybody may make any number of them."""
+    """One request to run something, as `/system/logs` and the metrics show it; or many that are counted together, see
+    `call_notes`."""
 
     at: float
-    kind: Literal["async", "sync"]
+    kind: Literal["async", "sync", "exposed"]
     service: str
     user: str
     status: int
@@ -138,10 +149,36 @@ _INVENTORY = Source("service-inventory", "ok")
 _COUNTRY = Source("country", "missing", "no GeoIP data: where requests come from is not known")
 
 
+@dataclass(slots=True)
+class _Asker:
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    questions: int = 0  # that are not answered yet
+
+
 class Usage:
     def __init__(self, records: UsageRecords, most_groups: int = 50_000) -> None:
         self._records = records
         self._most = most_groups
+        self._askers: dict[str, _Asker] = {}
+
+    @asynccontextmanager
+    async def _turn(self, asker: str) -> AsyncIterator[None]:
+        """One question of each at a time: the few that the database takes at once are those of different people."""
+        known = self._askers.setdefault(asker, _Asker())
+        if known.questions >= _MOST_QUESTIONS:
+            raise AskedTooMuch(
+                f"{known.questions} questions of yours for figures are not answered yet",
+                hint="wait for the answers, or ask for a shorter window",
+                retry_after=_A_MOMENT,
+            )
+        known.questions += 1
+        try:
+            async with known.turn:
+                yield
+        finally:
+            known.questions -= 1
+            if not known.questions:
+                del self._askers[asker]
 
     async def latest(self, most: int) -> Sequence[Invocation]:
         """The last requests, newest first."""
@@ -176,13 +213,13 @@ class Usage:
             grouped.setdefault(key(one), []).append(one)
         return [Line(name, _counts(ones), _users(ones)) for name, ones in sorted(grouped.items())]
 
-    async def of_service(self, window: Window, service: str, metric: str = "") -> list[Metric]:
+    async def of_service(self, window: Window, asker: str, service: str, metric: str = "") -> list[Metric]:
         """All figures of one service, or one of them."""
         wanted = metric.strip()
         if wanted and wanted not in SERVICE_METRICS:
             known = "does not exist for a single service" if wanted in CLUSTER_METRICS else "is not known"
             raise BadMetric(f"metric {wanted[:60]!r} {known}", hint="use one of " + ", ".join(SERVICE_METRICS))
-        scope = Scope(frozenset({service}))
+        scope = Scope(asker, frozenset({service}))
         requests, calls = await self._requests(window, scope)
         counts = _counts(requests)
         found = {
@@ -198,13 +235,15 @@ class Usage:
     async def _requests(self, window: Window, scope: Scope) -> tuple[list[Requests], Source]:
         services = None if scope.everything else scope.services
         start, end = window.start.timestamp(), window.end.timestamp()
-        found = list(await self._records.requests(start, end, services, self._most))
+        async with self._turn(scope.asker):
+            found = list(await self._records.requests(start, end, services, self._most))
         return found, _CUT if len(found) >= self._most else _CALLS
 
     async def _cpu_hours(self, window: Window, scope: Scope) -> float:
         services = None if scope.everything else scope.services
         start, end = window.start.timestamp(), window.end.timestamp()
-        return await self._records.cpu_seconds(start, end, services) / _SECONDS_PER_HOUR
+        async with self._turn(scope.asker):
+            return await self._records.cpu_seconds(start, end, services) / _SECONDS_PER_HOUR
 
 
 def _number(name: str, value: int, source: Source) -> Metric:

@@ -56,6 +56,7 @@ from hansa.services.errors import (
     ServiceExists,
     ServiceNotFound,
 )
+from hansa.services.images import NodesPull
 from hansa.services.job import ENDED, Job, Outcome, Status, new_name
 from hansa.services.operation import Operation, Operations, Touched
 from hansa.services.peers import (
@@ -96,7 +97,6 @@ from hansa.services.replicas import Failure
 from hansa.services.room import AwayKeys, Keyring, Limits, Room, Webhook
 from hansa.services.run_disk import RunDisk
 from hansa.services.service import (
-    ADMIN_OWNER,
     ClusterRef,
     Federation,
     Member,
@@ -110,7 +110,6 @@ from hansa.services.uploads import UploadWatch
 from hansa.services.validation import Rules
 
 __all__ = [
-    "ADMIN_OWNER",
     "AT_HOME",
     "ENDED",
     "NOBODY",
@@ -147,6 +146,7 @@ __all__ = [
     "NoRoom",
     "NoWorker",
     "NodeRoom",
+    "NodesPull",
     "NotExposed",
     "Operation",
     "Operations",

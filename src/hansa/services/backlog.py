@@ -63,6 +63,9 @@ class Backlog:
     def held(self, owner: str) -> Held:
         return self._held.get(owner, Held())
 
+    def is_open(self, name: str) -> bool:
+        return name in self._open
+
     @contextmanager
     def entering(self, name: str, owner: str, size: int, most: Share) -> Iterator[None]:
         """Counted before it is written down: of many that come at once none is let in on an old count. Whoever finds

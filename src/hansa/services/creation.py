@@ -153,7 +153,7 @@ async def _prepare_folders(room: Room, service: Service) -> None:
         await room.store.put(bucket, f"{folder}/", b"")
         page = ""
         while True:
-            listed = await room.store.list(bucket, f"{folder}/", page)
+            listed = await room.buckets.page(service.owner, bucket, f"{folder}/", page)
             there = [(bucket, one.key, one.etag, int(one.modified)) for one in listed.objects]
             await room.uploads.mark_seen(service.name, there, room.clock.now())
             page = listed.next_page

@@ -49,9 +49,9 @@ class Dispatcher:
         permitted: Callable[[Waiting], bool] = lambda waiting: True,
         on_turned_away: Callable[[str], None] = lambda name: None,
         disk_of: Callable[[str], int] = lambda service: 0,
-        word_within: float | None = None,
+        publish_wait: float | None = None,
     ) -> None:
-        """`word_within`: a run whose script has ended waits so many seconds for the right to publish before it gives
+        """`publish_wait`: a run whose script has ended waits so many seconds for the right to publish before it gives
         its cpu and memory to others; None where the engine cannot do without them meanwhile."""
         self._jobs = jobs
         self._host = host
@@ -65,7 +65,7 @@ class Dispatcher:
         self._permitted = permitted
         self._on_turned_away = on_turned_away
         self._disk_of = disk_of
-        self._word_within = word_within
+        self._publish_wait = publish_wait
         self.turned_away: set[str] = set()  # what our engine had no room for: members are asked before it is again
         self._queue = Queue()
         self._hopeless: list[Waiting] = []  # too large for this cluster; they need not wait to hear it
@@ -181,13 +181,13 @@ class Dispatcher:
         self._wake.set()
 
     def look_again(self) -> None:
-        """The database did not say whether it took a job: what it holds is read again when it answers."""
+        """Nobody heard whether the database took a job: what it holds is read again when it answers."""
         self._look_again = True
         self._wake.set()
 
     @contextmanager
     def surely(self) -> Iterator[None]:
-        """While a job is made to wait here again: if that is cut short it is not forgotten, wherever it was cut."""
+        """While a job is made to wait here: if that fails or is cancelled it is not forgotten, wherever it was cut."""
         try:
             yield
         except BaseException:
@@ -310,8 +310,8 @@ class Dispatcher:
             order = self._order_for(job)
             if order is None:
                 return Outcome(False, None, "its service is gone")
-            if order.may_publish is not None and self._word_within is not None:
-                order = replace(order, may_publish=functools.partial(self._may_publish, job, order, self._word_within))
+            if order.may_publish is not None and self._publish_wait is not None:
+                order = replace(order, may_publish=functools.partial(self._may_publish, job, order, self._publish_wait))
             return await self._host.run(replace(order, explain=functools.partial(self._explain, job.name)))
         except NoRoom:
             raise
@@ -322,8 +322,8 @@ class Dispatcher:
             return Outcome(False, None, f"the engine failed: {type(error).__name__}")
 
     async def _may_publish(self, job: Job, order: RunOrder, at_once: float) -> bool:
-        """An origin that does not say it at once holds up nobody here: until then the job has its disk alone, and gets
-        room again before its outputs go."""
+        """An origin that does not say it at once holds up nobody here: until then the job has its disk alone, and waits
+        for room again before its outputs go."""
         assert order.may_publish is not None
         asked = asyncio.ensure_future(order.may_publish())
         try:
@@ -334,10 +334,19 @@ class Dispatcher:
             self._admission.keep(job.name, replace(needs, cpu=0, memory=0))
             granted = await asked
             if granted:
-                await self._admission.wait_for(_outputs_of(job.name), replace(needs, disk=0), order.moving)
+                await self._wait_for_room(job.name, replace(needs, disk=0), order.moving)
             return granted
         finally:
             asked.cancel()
+
+    async def _wait_for_room(self, name: str, needs: Needs, within: float) -> None:
+        """For its outputs. If there is none within so many seconds, or can be none any more, they go all the same:
+        their origin waits for them, and would fail the job at last."""
+        why = self.never_fits(needs) or self.beyond_quota(needs)
+        if not why and not await self._admission.wait_for(_outputs_of(name), needs, within):
+            why = f"there was none for {within:.0f} s"
+        if why:
+            _log.warning("outputs are stored without room of their own", job=name, why=why)
 
     async def _explain(self, name: str, reason: str) -> None:
         """Words alone: a database that is away misses them."""

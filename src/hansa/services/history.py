@@ -78,33 +78,32 @@ async def purge(room: Room) -> int:
     receipts = await room.receipts.forget(now - limits.keep_receipts, _AT_ONCE)
     old = await room.jobs.expired(now - limits.keep, _AT_ONCE)
     await following.call_off(room, old)
-    gone = [name for name in old if await _could_clear(room, name)]
-    await _strike(room, gone)
-    return len(gone) + receipts + await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
+    stuck = await _clear(room, old)
+    await _strike(room, [name for name in old if name not in stuck])
+    return len(old) - len(stuck) + receipts + await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
 
 
 async def forget(room: Room, jobs: list[str], reason: str) -> None:
-    """Ends those that run, for this reason; then nothing of them is left."""
+    """Ends those that run, for this reason; then nothing of them is left. Raises if one cannot go; the others have."""
     await room.dispatcher.end(jobs, reason)
     await following.call_off(room, jobs)
+    stuck = await _clear(room, jobs)
+    await _strike(room, [name for name in jobs if name not in stuck])
+    for error in stuck.values():
+        raise error
+
+
+async def _clear(room: Room, jobs: list[str]) -> dict[str, HansaError | OSError]:
+    """Those that cannot go now, and why. They keep no other from going, and are tried again with the next round."""
+    stuck: dict[str, HansaError | OSError] = {}
     for name in jobs:
-        await _clear(room, name)
-    await _strike(room, jobs)
-
-
-async def _clear(room: Room, name: str) -> None:
-    await room.job_host.discard(name)
-    await room.logs.remove(name)
-
-
-async def _could_clear(room: Room, name: str) -> bool:
-    """One that cannot go now keeps no other from going, and is tried again with the next round."""
-    try:
-        await _clear(room, name)
-    except (HansaError, OSError) as error:
-        _log.warning("an old job could not be forgotten yet", job=name, error=str(error))
-        return False
-    return True
+        try:
+            await room.job_host.discard(name)
+            await room.logs.remove(name)
+        except (HansaError, OSError) as error:
+            _log.warning("a job could not be forgotten yet", job=name, error=str(error))
+            stuck[name] = error
+    return stuck
 
 
 async def _strike(room: Room, jobs: list[str]) -> None:

@@ -151,7 +151,7 @@ def _changed(room: Room, service: Service, request: MembersRequest, verb: Verb) 
 
 async def _save(room: Room, record: Record, changed: Service) -> Record:
     public, secrets = take_out(changed, room.records.secrets(changed.name))
-    secrets = replicas.with_group_key(public, secrets, record.service)
+    secrets = replicas.without_group_key(secrets)
     fresh = replace(record, service=public, updated=room.clock.now())
     return await room.records.replace(fresh, secrets, record.version)
 

@@ -106,7 +106,7 @@ class Jobs(Protocol):
         ...
 
     async def waiting(self) -> list[Waiting]:
-        """All pending jobs in order of acceptance."""
+        """All pending jobs in order of acceptance, also those whose acceptance was cancelled before this was asked."""
         ...
 
     async def open_sizes(self) -> Mapping[str, tuple[str, int]]:
@@ -131,8 +131,8 @@ class Jobs(Protocol):
         ...
 
     async def counts(self) -> Mapping[Status, int]: ...
-    async def note(self, invocations: Sequence[Invocation], exposed: Mapping[tuple[str, float], int]) -> None:
-        """`exposed` has the calls that came to an exposed service within the minute that began then."""
+    async def note(self, invocations: Sequence[Invocation], counted: Mapping[Invocation, int]) -> None:
+        """`counted` has how many more there were of a kind; all of one kind have one row."""
         ...
 
     async def invocations(self, most: int) -> list[Invocation]:

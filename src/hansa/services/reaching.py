@@ -74,17 +74,17 @@ def reach_of(
         rights.append((service.owner, bucket, "the owner of this service may not use"))
         share.add((bucket, Reach.folder(folder)))
 
-    def still() -> None:  # not whether there is room: a full bucket says so by itself
+    def require_rights() -> None:  # not whether there is room: a full bucket says so by itself
         for uid, bucket, words in rights:
             _require(may_use, uid, bucket, words)
         for bucket in written:
             _require_meant(changed_hands, bucket)
 
     written = sorted({bucket for bucket, _ in write | share})
-    still()
+    require_rights()
     for bucket in written:
         _require_room(full, bucket)
-    return Reach(frozenset(read), frozenset(write), frozenset(share), still)
+    return Reach(frozenset(read), frozenset(write), frozenset(share), require_rights)
 
 
 def _own(order: RunOrder, provider: tuple[str, str]) -> bool:

@@ -13,7 +13,7 @@ from hansa.services import backlog as backlogs
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog
 from hansa.services.complaints import Complaints
-from hansa.services.delegation.ledger import Delegations, Receipts
+from hansa.services.delegation.ledger import Borrowing, Delegations, Receipts
 from hansa.services.delegation.probing import Prober
 from hansa.services.dispatch import Dispatcher
 from hansa.services.operation import Operations
@@ -112,6 +112,7 @@ class Limits:
     oscar_refresh_tokens: bool = True  # may those of a mesh be given its refresh token?
     restore_replicas: bool = True  # may a replica that its member does not know any more be made anew by itself?
     keep_receipts: float = 30 * 86_400.0
+    unheard_ends: int = 2000  # ended jobs of one origin that did not ask how they ended
     keep_audit: float = 400 * 86_400.0
 
 
@@ -166,7 +167,7 @@ class Room:
     uploads_waiting: dict[str, str] = field(default_factory=dict)  # why uploads of a service are not jobs yet
     duty: Duty = field(default_factory=Duty)
     spilled: dict[str, "Spilled"] = field(default_factory=dict)  # synchronous runs under way at members
-    borrowed: dict[str, str] = field(default_factory=dict)  # permits of synchronous runs here with data elsewhere
+    borrowed: dict[tuple[str, str], Borrowing] = field(default_factory=dict)  # by job and service
     complaints: Complaints = field(default_factory=Complaints)
     being_undone: set[str] = field(default_factory=set)  # operations somebody takes back just now
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)

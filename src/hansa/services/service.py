@@ -14,7 +14,6 @@ ORIGIN_CLUSTER = "oscar.grycap/origin-cluster"
 ORIGIN_SERVICE = "oscar.grycap/origin-service"
 FEDERATION_WORKER = "oscar.grycap/federation-worker"
 RESERVED = (ORIGIN_CLUSTER, ORIGIN_SERVICE, FEDERATION_WORKER)  # annotations that a coordinator gives its replicas
-ADMIN_OWNER = "cluster_admin"
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True):

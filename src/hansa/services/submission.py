@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hansa.identity import Caller, access
 from hansa.kernel import names
-from hansa.kernel.errors import Forbidden, NotFound, Temporary
+from hansa.kernel.errors import Forbidden, NotFound
 from hansa.resources import Invocation, Needs
 from hansa.services import creation, duty, events, orders, validation
 from hansa.services.delegation import Parcel, Receipt, adopting, data_stores, receiving
@@ -49,7 +49,7 @@ async def submit(
     receiving.check_giver(caller, parcel)
     job_name = job_name or new_name(name)
     former = room.receipts.get(job_name)
-    with adopting.under_way(room, job_name):
+    with adopting.under_way(room, record.service, job_name):
         job, fresh = await _accept(room, caller, record, body, job_name, invocation, parcel, authorization)
     if fresh:
         room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
@@ -134,7 +134,7 @@ async def run(
         duty.require_open(room)
     given = events.meant(events.interpret(body), record.service)
     run_name = f"run-{uuid.uuid4().hex}"
-    with adopting.under_way(room, run_name):
+    with adopting.under_way(room, record.service, run_name):
         if parcel is not None:
             store = await data_stores.of_parcel(room, record.service, parcel, body)
         else:
@@ -165,12 +165,8 @@ async def _surely(room: Room, job: Job, accept: Callable[[], Awaitable[bool]]) -
         raise QueueFull(
             f"{waiting} jobs wait already", hint="try again later, or raise jobs.queue_limit", retry_after=10
         )
-    with room.backlog.entering(job.name, job.owner, len(job.event), room.limits.share):
-        try:
-            fresh = await accept()
-        except Temporary:
-            room.dispatcher.look_again()
-            raise
+    with room.backlog.entering(job.name, job.owner, len(job.event), room.limits.share), room.dispatcher.surely():
+        fresh = await accept()
     if not fresh:
         await _uncount(room, job.name)
     return fresh

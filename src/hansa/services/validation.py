@@ -12,7 +12,7 @@ import msgspec
 
 from hansa.kernel import errors, names, quantities
 from hansa.kernel.egress import Pair, Rule
-from hansa.services import bounds, places
+from hansa.services import bounds, images, places
 from hansa.services.bounds import LONGEST
 from hansa.services.errors import BadService
 from hansa.services.secret_parts import has_keys
@@ -63,6 +63,7 @@ class Rules:
     default_provider: dict[str, Any]  # minio.default as clients see it: endpoint, verify, region, hidden keys
     egress: Rule | None = None  # what a definition may have us call; None where nobody will call it
     known_stores: tuple[Pair, ...] = ()  # may be called without being allowed
+    nodes_pull: images.NodesPull | None = None  # who fetches images; None: the manager, or nobody
 
 
 def normalise(service: Service, rules: Rules) -> Service:
@@ -83,7 +84,10 @@ def _normalise(service: Service, rules: Rules) -> Service:
     for field in ("total_cpu", "total_memory", "ephemeral_storage_request"):
         if text := getattr(service, field):
             quantities.parse(text, what=field)
-    _check_image(service.image, rules.allowed_images)
+    images.check(service.image, rules.allowed_images)
+    if rules.nodes_pull is not None:
+        images.check_registry(service.image, rules.egress or Rule())
+        images.check_secrets(service.image_pull_secrets, rules.nodes_pull)
     script = service.script.replace("\r\n", "\n").replace("\r", "\n")
     if not script.strip():
         raise BadService("script is empty", hint="give the script's text; FDL files name a file instead")
@@ -126,13 +130,6 @@ def _normalise(service: Service, rules: Rules) -> Service:
 def needs(service: Service) -> tuple[int, int]:
     """Millicores and bytes one run takes."""
     return quantities.millicores(service.cpu, what="cpu"), quantities.size(service.memory, what="memory")
-
-
-def _check_image(image: str, allowed: tuple[str, ...]) -> None:
-    if not image.strip() or len(image) > 1024 or any(c.isspace() for c in image.strip()):
-        raise BadService("image is missing or not an image name", hint="for example ghcr.io/grycap/cowsay")
-    if allowed and not any(part in image for part in allowed):
-        raise BadService(f"image {image[:100]!r} is not allowed here", hint="allowed: " + ", ".join(allowed))
 
 
 def _check_variables(variables: Iterable[str]) -> None:

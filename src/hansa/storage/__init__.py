@@ -7,16 +7,17 @@ that call us back).
 `drivers/s3` implements them for the embedded SeaweedFS, for MinIO and for plain S3.
 
 `people` knows who has been here and their keys, `buckets` makes and shares buckets (`register` remembers them,
-`grants` derives the store's rights, `accounting` counts what is in them, `fullness` closes those that are full
-(`recounting` says when to count again), `crowding` all of them when their disk is, `links` checks presigned links),
-`volumes` keeps what outlives jobs (`places` is where, `folders` one kind of it). `records` says what of it is durable;
-`store` keeps it.
+`erasing` empties those that go, `listings` shows what is in them, `grants` derives the store's rights, `accounting`
+counts what is in them, `fullness` closes those that are full (`recounting` says when to count again), `crowding` all of
+them when their disk is, `links` checks presigned links), `volumes` keeps what outlives jobs (`places` is where,
+`folders` one kind of it). `records` says what of it is durable; `store` keeps it.
 """
 
 from hansa.storage.accounting import Accounting
 from hansa.storage.buckets import Buckets, BucketView
 from hansa.storage.contents import MOST_COUNTED, Contents
 from hansa.storage.crowding import Crowding
+from hansa.storage.erasing import Erasing
 from hansa.storage.errors import (
     BadBucket,
     BadLink,
@@ -25,6 +26,7 @@ from hansa.storage.errors import (
     BucketQuota,
     NoDisk,
     StoreCrowded,
+    TooManyListings,
     VolumeAttached,
     VolumeExists,
     VolumeMissing,
@@ -88,6 +90,7 @@ __all__ = [
     "Closable",
     "Contents",
     "Crowding",
+    "Erasing",
     "Folders",
     "Fullness",
     "Grants",
@@ -115,6 +118,7 @@ __all__ = [
     "StoreNews",
     "StoreUsers",
     "SureLoans",
+    "TooManyListings",
     "Turns",
     "Upload",
     "UploadSource",

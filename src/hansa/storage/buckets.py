@@ -1,10 +1,12 @@
 """Buckets: made, shared, listed, removed. The row comes first, the store follows, `converge` repairs the rest.
 
 A row in phase `creating` or `deleting` is work that a crash or an absent store left over; repeating the call
-goes on with it, and so does `converge` at the next start. Rights in the store follow from the rows (`grants`).
+goes on with it, and so do `finish` and, at the next start, `converge`. Rights in the store follow from the rows
+(`grants`). What has to be emptied before it goes may take long, and nobody waits for the end of it (`erasing`).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,10 +17,12 @@ from hansa.kernel.clock import Clock
 from hansa.kernel.errors import Forbidden, HansaError, Invalid, NotFound, Temporary
 from hansa.storage import fullness, links
 from hansa.storage.accounting import Accounting
-from hansa.storage.contents import Contents
+from hansa.storage.contents import UNCOUNTED, Contents
+from hansa.storage.erasing import Erasing
 from hansa.storage.errors import BadBucket, BucketBusy, BucketExists, BucketQuota, StoreCrowded
 from hansa.storage.grants import Grants
 from hansa.storage.links import Link, LinkRequest
+from hansa.storage.listings import Listings
 from hansa.storage.people import People
 from hansa.storage.ports import ObjectPage, ObjectStore, RunKeys
 from hansa.storage.records import PRIVATE, PUBLIC, RESTRICTED, Bucket
@@ -27,6 +31,7 @@ from hansa.storage.turns import Turns
 
 _LONGEST_UID = 255
 _MOST_ALLOWED = 1000
+_REPAIR_SECONDS = 30.0  # for one bucket that is half-made
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Buckets:
         clock: Clock,
         longest_link: int = links.LONGEST_SECONDS,
         runs: RunKeys | None = None,
+        erasing: Erasing | None = None,
     ) -> None:
         self._runs = runs  # None: the store lends no keys to them
         self._longest_link = longest_link
@@ -62,6 +68,8 @@ class Buckets:
         self._quotas = quotas
         self._accounting = accounting
         self._clock = clock
+        self._erasing = erasing or Erasing()
+        self._listings = Listings(store)
         self._turns = Turns()
         self._counting = asyncio.Lock()  # from counting a user's buckets to writing the new rows
 
@@ -75,9 +83,7 @@ class Buckets:
         return [bucket for name in names if (bucket := self._register.get(name)) is not None]
 
     def owner_of(self, name: str) -> str:
-        """A uid, "cluster_admin", or "" for a bucket that is not ours."""
-        bucket = self._register.get(name)
-        return bucket.owner if bucket else ""
+        return self._register.owner_of(name)
 
     def may_use(self, uid: str, name: str) -> bool:
         return self._register.may_use(uid, name)
@@ -90,12 +96,18 @@ class Buckets:
         if self.exists(name) and not self.may_use(caller.uid, name):
             raise _not_yours(name)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether a bucket is half-made or half-removed, or the store was not told a right."""
+        return any(bucket.phase != "ready" for bucket in self._register) or not self._grants.settled
+
     def count(self, uid: str) -> int:
         return len(self._register.owned(uid))
 
     async def stored(self, uid: str) -> int:
-        """Bytes in all buckets of a user."""
-        return await self._accounting.total([bucket.name for bucket in self._register.owned(uid)])
+        """Bytes in all buckets of a user, as they were counted last where counting takes long."""
+        kept = [bucket.name for bucket in self._register.owned(uid) if bucket.phase != "deleting"]
+        return (await self._accounting.together(kept)).size
 
     # What users do.
 
@@ -111,6 +123,8 @@ class Buckets:
         wanted = Bucket(name, caller.uid, caller.name[:_LONGEST_UID], shown, allowed, "", "creating", self._clock.now())
         async with self._turns.hold([name]):
             known = self._register.get(name)
+            if known is None and name in self._erasing:
+                raise _going(name)
             if known is None:
                 if await self._in_store(name) and not caller.is_admin:
                     raise _taken(name)
@@ -135,23 +149,32 @@ class Buckets:
             await self._share(before, replace(before, visibility=shown, allowed_users=allowed))
 
     async def delete(self, caller: Caller, name: str) -> None:
-        """With everything in it."""
+        """With everything in it. Nobody sees it any more when this returns; one that takes long to empty goes a while
+        later, and until then its name is taken."""
         async with self._turns.hold([names.bucket(name)]):
             if caller.is_admin and self._register.get(name) is None and await self._in_store(name):
-                await self._store.delete_bucket(name)
-                return
-            await self._erase(self._changeable(caller, name, deleting=True))
+                self._erasing.begin(name, "", lambda: self._store.delete_bucket(name))
+            else:
+                await self._erase(self._changeable(caller, name, deleting=True))
+        await self._erasing.wait([name])
 
     async def get(self, caller: Caller, name: str, page: str = "") -> BucketView:
         bucket = await self._visible(caller, name)
         if len(page) > 4096 or any(ord(letter) < 32 for letter in page):
             raise Invalid("the page is not one we gave", hint="use next_page of the answer before")
-        listed, contents = await asyncio.gather(self._store.list(name, page=page), self._accounting.of(name))
+        listed, counted = await asyncio.gather(
+            self._listings.page(caller.uid, name, page=page), self._accounting.soon(name)
+        )
+        contents = counted or UNCOUNTED
         limit = self._limit(bucket)
         closed = self._register.crowded
         if limit is not None and name in self._register.full:
             closed = fullness.words(contents, limit)
         return BucketView(bucket, listed, contents, limit, closed)
+
+    async def page(self, uid: str, name: str, prefix: str, page: str) -> ObjectPage:
+        """Of what is in it, for this user, who may see it."""
+        return await self._listings.page(uid, name, prefix, page)
 
     async def listing(self, caller: Caller) -> list[Bucket]:
         """What the caller may use; the admin also sees what was in the store before us."""
@@ -171,7 +194,9 @@ class Buckets:
                 self._register.crowded, hint="try again later, or ask the cluster's admin for room", retry_after=60
             )
         if request.operation == "upload" and limit is not None:
-            held = await self._accounting.of(name)
+            held = await self._accounting.soon(name)
+            if held is None:
+                raise BucketBusy(f"bucket {name} is being counted", hint="try again in a moment", retry_after=10)
             if held.fills(limit):
                 raise BucketQuota(
                     f"the storage quota of bucket {name} is used up: {fullness.words(held, limit)}",
@@ -238,40 +263,58 @@ class Buckets:
                     await self._share(before, after)
 
     async def remove_made(self, wanted: Iterable[str], service: str, owner: str) -> None:
-        """Those of them that were made for this service of this owner go, with everything in them; no others."""
+        """Those of them that were made for this service of this owner go, with everything in them; no others. As in
+        `delete`, some may go a while later."""
+        going = []
         for name in sorted(set(wanted)):
             async with self._turns.hold([name]):
                 bucket = self._register.get(name)
                 if bucket is not None and service and (bucket.from_service, bucket.owner) == (service, owner):
                     await self._erase(bucket)
+                    going.append(name)
+        await self._erasing.wait(going)
 
     async def converge(self) -> list[str]:
         """The store as the rows say, after a start or when the store came back. Returns what it refused."""
         self._grants.forget()
-        present = set(await self._store.buckets())
+        return await self.finish()
+
+    async def finish(self) -> list[str]:
+        """What was cut short is done: first rights that the store was not told, then buckets that are half-made or
+        half-removed. One that makes trouble keeps no other waiting; only a store that is away ends it, with
+        `Temporary`. Returns what the store refused."""
         refused: list[str] = []
+        try:
+            await self._grants.publish()
+        except Temporary:
+            raise
+        except HansaError as error:
+            refused.append(f"public buckets: {error.message}")
+        refused += await self._people.admit_all()
+        present = set(await self._store.buckets())
         for name in [bucket.name for bucket in self._register]:
-            async with self._turns.hold([name]):
-                bucket = self._register.get(name)
-                try:
-                    if bucket is None:
-                        continue
-                    if bucket.phase == "deleting":
-                        await self._erase(bucket)
-                    elif bucket.phase == "creating" or name not in present:
-                        await self._build(bucket)
-                except Temporary:
-                    raise
-                except HansaError as error:
-                    refused.append(f"bucket {name}: {error.message}")
-        await self._grants.publish()
-        return refused + await self._people.admit_all()
+            try:
+                async with asyncio.timeout(_REPAIR_SECONDS), self._turns.hold([name]):
+                    await self._repair(name, present)
+            except TimeoutError:
+                refused.append(f"bucket {name}: not done within {_REPAIR_SECONDS:g} s")
+            except HansaError as error:
+                if isinstance(error, Temporary):
+                    await self._store.check()
+                refused.append(f"bucket {name}: {error.message}")
+        with contextlib.suppress(HansaError):  # each says for itself what it failed with
+            await self._erasing.wait([bucket.name for bucket in self._register])
+        return refused
+
+    async def close(self) -> None:
+        """What is being emptied goes on after the next start."""
+        await self._erasing.close()
 
     # Steps; whoever calls them holds the bucket's turn.
 
     def _check_known(self, owner: str, bucket: Bucket) -> None:
         if bucket.phase == "deleting":
-            raise BucketBusy(f"bucket {bucket.name} is being removed", hint="try again in a moment")
+            raise _going(bucket.name)
         if not self.may_use(owner, bucket.name):
             raise _not_yours(bucket.name)
 
@@ -284,9 +327,16 @@ class Buckets:
             if limits is not None and self.count(owner) + len(fresh) > limits.buckets:
                 raise BucketQuota(
                     f"the quota of {limits.buckets} buckets does not allow {len(fresh)} more",
-                    hint="delete a bucket, or ask the cluster's admin for a larger quota",
+                    hint="delete a bucket (it counts until it is empty), or ask the cluster's admin for a larger quota",
                 )
             await self._register.add(fresh)
+
+    async def _repair(self, name: str, present: set[str]) -> None:
+        bucket = self._register.get(name)
+        if bucket is not None and bucket.phase == "deleting":
+            await self._erase(bucket)
+        elif bucket is not None and (bucket.phase == "creating" or name not in present):
+            await self._build(bucket)
 
     async def _build(self, bucket: Bucket) -> None:
         await self._store.create_bucket(bucket.name)
@@ -301,13 +351,18 @@ class Buckets:
         await self._tell(before, after)
 
     async def _erase(self, bucket: Bucket) -> None:
+        """Begins with it. From the row's phase on until the row is gone nobody else does anything with this name."""
+
+        async def erase() -> None:
+            await self._store.delete_bucket(bucket.name)
+            await self._register.remove(bucket.name)
+            self._accounting.forget(bucket.name)
+
         await self._erase_later(bucket)
         await self._tell(bucket, None)  # nobody may add to what is being emptied
         if self._runs is not None:
             await self._runs.shut(bucket.name)
-        await self._store.delete_bucket(bucket.name)
-        await self._register.remove(bucket.name)
-        self._accounting.forget(bucket.name)
+        self._erasing.begin(bucket.name, bucket.owner, erase)
 
     async def _erase_later(self, bucket: Bucket) -> None:
         if bucket.phase != "deleting":
@@ -367,6 +422,10 @@ def _foreign(name: str) -> Bucket:
 
 def _taken(name: str) -> BucketExists:
     return BucketExists(f"the bucket {name} already exists", hint="choose another name")
+
+
+def _going(name: str) -> BucketBusy:
+    return BucketBusy(f"bucket {name} is being removed", hint="try again in a moment")
 
 
 def _unknown(name: str) -> NotFound:

@@ -27,6 +27,9 @@ class Contents:
         return _BEYOND if self.unfinished is None else self.size + self.unfinished + self.beside
 
 
+UNCOUNTED = Contents(0, 0, complete=False)  # nobody knows
+
+
 def most_objects(limit: int) -> int:
     """How many objects a bucket may hold that may hold `limit` bytes."""
     return min(MOST_COUNTED, max(_FEW_OBJECTS, limit // _SMALLEST))

@@ -28,7 +28,8 @@ class Crowding:
     def __init__(
         self, register: BucketRegister, store: Closable, free: Callable[[], int], reserve: int, every: float = _EVERY
     ) -> None:
-        """`free` tells how many bytes the disk has left; `every` is the number of seconds between looks."""
+        """`free` tells how many bytes the disk has left, at once: in a thread it would wait for those who move files of
+        tenants. `every` is the number of seconds between looks."""
         self._register = register
         self._store = store
         self._free = free
@@ -46,7 +47,7 @@ class Crowding:
             await asyncio.sleep(self._every)
 
     async def look(self) -> None:
-        free = await asyncio.to_thread(self._free)
+        free = self._free()
         closed = free < self._reserve * (_MORE if self._told else 1)
         self._register.crowded = f"{WORDS}{AGAIN}" if closed else ""
         if closed == self._told:

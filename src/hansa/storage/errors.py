@@ -1,6 +1,6 @@
 """Why was a bucket or volume refused? Each says what to do next."""
 
-from hansa.kernel.errors import Conflict, Forbidden, Invalid, Temporary
+from hansa.kernel.errors import Conflict, Forbidden, Invalid, Kind, Temporary
 
 
 class BadBucket(Invalid):
@@ -16,9 +16,15 @@ class BucketExists(Conflict):
 
 
 class BucketBusy(Temporary):
-    """The bucket is being removed at this moment."""
+    """The bucket is being removed, or counted, at this moment."""
 
     code = "storage.bucket-busy"
+
+
+class TooManyListings(Temporary):
+    """The caller has too many buckets listed at the same time."""
+
+    code, kind = "storage.too-many-listings", Kind.TOO_MANY
 
 
 class BucketQuota(Forbidden):

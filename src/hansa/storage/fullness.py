@@ -9,7 +9,6 @@ writing and the noticing is what a bucket can hold beyond its limit. `recounting
 import asyncio
 import contextlib
 from dataclasses import replace
-from weakref import WeakValueDictionary
 
 import structlog
 
@@ -17,7 +16,7 @@ from hansa import resources
 from hansa.kernel import quantities
 from hansa.kernel.errors import HansaError, Invalid
 from hansa.storage.accounting import Accounting
-from hansa.storage.contents import Contents, most_objects
+from hansa.storage.contents import UNCOUNTED, Contents, most_objects
 from hansa.storage.grants import Grants
 from hansa.storage.ports import StoreNews
 from hansa.storage.records import PUBLIC, Bucket
@@ -27,8 +26,6 @@ from hansa.storage.register import BucketRegister
 _log = structlog.get_logger("hansa.storage")
 _PAUSE = 0.5  # seconds: of many writes in one moment the bucket is counted once
 _LOOK_EVERY = 10.0  # seconds between looks at the limits: an admin may have changed them
-_AT_ONCE = 8
-_OF_ONE_OWNER = 2  # at once: whose buckets take long to count keeps nobody else waiting
 
 
 def limit_of(quotas: resources.Quotas, bucket: Bucket) -> int | None:
@@ -77,8 +74,6 @@ class Fullness:
         self._came: dict[str, Came] = {}  # since that began
         self.due: set[str] = set()  # to be counted as soon as they have rested from the last time
         self._busy: set[str] = set()  # being counted, or in line
-        self._places = asyncio.Semaphore(_AT_ONCE)
-        self._owners: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._wake = asyncio.Event()
 
     def heard(self, news: StoreNews) -> None:
@@ -117,9 +112,9 @@ class Fullness:
                     counts.create_task(self._work_off(name), name=f"count bucket {name}")
                 await asyncio.sleep(_PAUSE)
 
-    async def sweep(self) -> None:
-        """Counts every bucket that has a limit, and those that had one, whenever they were counted last."""
-        await asyncio.gather(*map(self._in_line, self._limited()))
+    async def sweep(self, since: float = float("inf")) -> None:
+        """Counts every bucket that has a limit, and those that had one, but for those that were counted since then."""
+        await asyncio.gather(*(self._try(name) for name in self._limited() if not self._counted_since(name, since)))
 
     def look(self) -> None:
         """Compares what is known of each bucket with its limit as it is now."""
@@ -163,32 +158,32 @@ class Fullness:
         now = asyncio.get_running_loop().time
         began = now()
         contents: Contents | None = None
-        self._came[name] = Came()  # what comes from now on is perhaps not in the count
+
+        def begin() -> None:
+            nonlocal began
+            began = now()
+            self._came[name] = Came()  # what comes from now on is perhaps not in the count
+
         try:
-            contents = await self._accounting.of(name, fresh=True)
+            contents = await self._accounting.afresh(name, begin)
         except Invalid as error:
             _log.warning("a bucket cannot be counted", bucket=name, error=error.message)
-            contents = Contents(0, 0, complete=False)
+            contents = UNCOUNTED
         finally:
             self._counted[name] = Counted(contents, now(), now() - began)
         return contents
 
-    async def _in_line(self, name: str) -> None:
-        bucket = self._register.get(name)
-        if bucket is None:
-            return
-        of_owner = self._owners.setdefault(bucket.owner, asyncio.Semaphore(_OF_ONE_OWNER))
-        async with of_owner, self._places:
-            try:
-                await self.check(name)
-            except HansaError as error:
-                _log.info("a bucket could not be counted", bucket=name, error=error.message)
-                if (counted := self._counted.get(name)) is not None:
-                    self._counted[name] = replace(counted, contents=None)  # the next look has it tried again
+    async def _try(self, name: str) -> None:
+        try:
+            await self.check(name)
+        except HansaError as error:
+            _log.info("a bucket could not be counted", bucket=name, error=error.message)
+            if (counted := self._counted.get(name)) is not None:
+                self._counted[name] = replace(counted, contents=None)  # the next look has it tried again
 
     async def _work_off(self, name: str) -> None:
         try:
-            await self._in_line(name)
+            await self._try(name)
         finally:
             self._busy.discard(name)
             if name in self.due:
@@ -202,6 +197,10 @@ class Fullness:
         counted = self._counted.get(name)
         contents = counted.contents if counted is not None else None
         return doubtful(contents, self._came.get(name, Came()), limit, name in self._register.full)
+
+    def _counted_since(self, name: str, moment: float) -> bool:
+        counted = self._counted.get(name)
+        return counted is not None and counted.contents is not None and counted.ended - counted.took >= moment
 
     def _rested(self, name: str) -> float:
         counted = self._counted.get(name)

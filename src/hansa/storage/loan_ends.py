@@ -51,7 +51,8 @@ class SureLoans:
             await self._forget(name)  # it is wanted again, and must not end later by an old debt
             keys = await self._inner.lend(name, reach)
         try:
-            reach.still()  # asked after the loan was noted: who loses the right from now on is found by `shut_out`
+            # asked after the loan was noted: who loses the right from now on is found by `shut_out`
+            reach.require_rights()
         except HansaError:
             await self.end(name)
             raise
@@ -162,7 +163,7 @@ class SureLoans:
 
 def _holds(reach: Reach) -> bool:
     try:
-        reach.still()
+        reach.require_rights()
     except Forbidden:
         return False
     return True

@@ -62,6 +62,7 @@ class People:
     async def load(self) -> None:
         self._kept = {record.uid: record for record in await self._records.all()}
         self._people = {ADMIN_UID: self._admin}
+        self._grants.expect(self._kept)
 
     async def ensure(self, caller: Caller) -> Person:
         """The caller's durable record, made at the first contact; for a service token its owner's."""

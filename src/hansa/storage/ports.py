@@ -84,9 +84,6 @@ class Upload:
     bucket: str
     object: ObjectInfo
     content_type: str = ""
-    principal: str = ""  # the uploader's access key, where the store tells
-    source_ip: str = ""
-    version_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +115,16 @@ class ObjectStore(Protocol):
         ...
 
     async def delete_bucket(self, bucket: str) -> None:
-        """With everything in it; a missing bucket is fine."""
+        """With everything in it; a missing bucket is fine. Raises `BucketBusy` when a large one is not empty in time:
+        the next call goes on."""
         ...
 
-    async def list(self, bucket: str, prefix: str = "", page: str = "", limit: int = 1000) -> ObjectPage: ...
+    async def list(
+        self, bucket: str, prefix: str = "", page: str = "", limit: int = 1000, *, brief: bool = False
+    ) -> ObjectPage:
+        """`brief`: one short try, for somebody who waits, beside what the manager does by itself."""
+        ...
+
     async def unfinished(self, bucket: str, most: int) -> int | None:
         """Bytes in parts of large uploads that were begun and not completed, which no listing shows; None if more
         than `most` such uploads are there, or some that nobody can look into."""

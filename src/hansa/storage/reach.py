@@ -23,7 +23,7 @@ class Reach:
     """Folders into which may be written, not read."""
     share: frozenset[tuple[str, str]] = frozenset()
     """Folders that may be listed, read and written."""
-    still: Callable[[], None] = field(default=_always, compare=False, repr=False)
+    require_rights: Callable[[], None] = field(default=_always, compare=False, repr=False)
     """Raises `Forbidden` once the people behind the run may not touch all of it any more. Costs nothing: it is asked
     whenever keys are lent, which may be long after the run was ordered."""
 

@@ -22,12 +22,17 @@ class BucketRegister:
     def get(self, name: str) -> Bucket | None:
         return self._buckets.get(name)
 
+    def owner_of(self, name: str) -> str:
+        """A uid, "cluster_admin", or "" for a bucket that is not ours."""
+        bucket = self._buckets.get(name)
+        return bucket.owner if bucket is not None else ""
+
     def __iter__(self) -> Iterator[Bucket]:
         return iter(sorted(self._buckets.values(), key=lambda bucket: bucket.name))
 
     def owned(self, uid: str) -> list[Bucket]:
-        """What counts against the user's quota."""
-        return [one for one in self._buckets.values() if one.owner == uid and one.phase != "deleting"]
+        """What counts against the user's quota; one that is being removed as long as it is there."""
+        return [one for one in self._buckets.values() if one.owner == uid]
 
     def may_use(self, uid: str, name: str) -> bool:
         if uid == ADMIN_UID:

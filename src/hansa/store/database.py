@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ T = TypeVar("T")
 Operation = Callable[[sa.Connection], T]
 _SERVER_FULL = "53100"  # as PostgreSQL says it
 _READERS = 4
+_LONG_READERS = 2  # for questions that may take long; they take no reader from the others
+_STEPS = 10_000  # of SQLite's machine between two looks at the clock
 _LARGEST_BATCH = 256
 _PATIENCE = 8.0  # seconds until a caller hears that a server which took the call does not answer it
 
@@ -80,7 +83,9 @@ def make_engine(url: str, pool: int = 10) -> sa.Engine:
     """An engine with the settings we rely on: WAL and full flush, or bounded statements on PostgreSQL."""
     if url.startswith("sqlite"):
         _keep_private(sa.make_url(url).database)
-        engine = sa.create_engine(url, pool_size=_READERS + 1, max_overflow=2, connect_args={"timeout": 30})
+        engine = sa.create_engine(
+            url, pool_size=_READERS + _LONG_READERS + 1, max_overflow=2, connect_args={"timeout": 30}
+        )
         event.listen(engine, "connect", _tune_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -126,11 +131,26 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
+def _until(end: float, connection: sa.Connection, operation: Operation[T]) -> T:
+    """Ended by the database itself at `end`, by `time.monotonic`."""
+    if connection.dialect.name != "sqlite":
+        left = max(1, round((end - time.monotonic()) * 1000))
+        connection.exec_driver_sql(f"set local statement_timeout = {left}")
+        return operation(connection)
+    raw: Any = connection.connection.driver_connection
+    raw.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+    try:
+        return operation(connection)
+    finally:
+        raw.set_progress_handler(None, 0)
+
+
 class Database:
     def __init__(self, engine: sa.Engine, patience: float = _PATIENCE) -> None:
         self.engine = engine
         self._patience = patience
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="hansa-read")
+        self._long_readers = ThreadPoolExecutor(_LONG_READERS, thread_name_prefix="hansa-long-read")
         self._writer_thread = ThreadPoolExecutor(1, thread_name_prefix="hansa-write")
         self._queue: asyncio.Queue[_Waiting | None] = asyncio.Queue()
         self._writer: asyncio.Task[None] | None = None
@@ -148,6 +168,7 @@ class Database:
             await self._writer
             self._writer = None
         self._readers.shutdown(wait=True)
+        self._long_readers.shutdown(wait=True)
         self._writer_thread.shutdown(wait=True)
         self.engine.dispose()
 
@@ -156,6 +177,19 @@ class Database:
         try:
             async with asyncio.timeout(self._patience):
                 return await loop.run_in_executor(self._readers, self._run, operation, False)
+        except TimeoutError:
+            raise self._silent() from None
+
+    async def read_long(self, operation: Operation[T]) -> T:
+        """The same, for what looks at any number of rows: few such questions are asked at a time, and one that nobody
+        waits for any more is ended."""
+        loop = asyncio.get_running_loop()
+        end = time.monotonic() + self._patience
+        try:
+            async with asyncio.timeout(self._patience):
+                return await loop.run_in_executor(
+                    self._long_readers, self._run, lambda connection: _until(end, connection, operation), False
+                )
         except TimeoutError:
             raise self._silent() from None
 

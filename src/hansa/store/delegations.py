@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from hansa.identity import Vault
 from hansa.services import ENDED, Invocation, Job, Status, delegation
+from hansa.store import in_turn
 from hansa.store.database import Database
 from hansa.store.jobs import accept_job
 from hansa.store.tables import delegations as table
@@ -143,8 +144,14 @@ class DelegationStore:
 
     async def active(self) -> Sequence[delegation.Delegation]:
         statement = sa.select(table).where(table.c.phase.in_(_OUT))
-        rows = await self._database.read(lambda c: c.execute(statement).mappings().all())
-        return [self._delegation(row) for row in rows]
+        # beside the others' work: there may be thousands of permits to open
+        return await self._database.read(lambda c: [self._delegation(row) for row in c.execute(statement).mappings()])
+
+    async def adopted_at(self, cluster_id: str, service: str) -> int:
+        there = (table.c.cluster_id == cluster_id, table.c.service == service, table.c.phase.in_(_OUT))
+        adopted = table.c.job.startswith(delegation.ADOPTED_NAMES, autoescape=True)
+        statement = sa.select(sa.func.count()).select_from(table).where(*there, adopted)
+        return await self._database.read(lambda c: c.scalar(statement) or 0)
 
     def _row(self, one: delegation.Delegation) -> dict[str, Any]:
         return {
@@ -230,6 +237,9 @@ class ReceiptStore:
         found = self._receipts.get(job)
         return found if found is not None and found.service == service else None
 
+    def from_origin(self, origin: str) -> Sequence[str]:
+        return [one.job for one in self._receipts.values() if one.origin == origin and not one.ours]
+
     async def accept(self, receipt: delegation.Receipt, job: Job, invocation: Invocation | None = None) -> bool:
         row = {
             "job": receipt.job,
@@ -262,14 +272,10 @@ class ReceiptStore:
     async def remove(self, *jobs: str) -> None:
         held = [job for job in jobs if job in self._receipts]
 
-        def write(connection: sa.Connection) -> None:
-            for start in range(0, len(held), 500):
-                connection.execute(receipts.delete().where(receipts.c.job.in_(held[start : start + 500])))
+        def write(some: Sequence[str], connection: sa.Connection) -> None:
+            connection.execute(receipts.delete().where(receipts.c.job.in_(some)))
 
-        if held:
-            await self._database.write(write)
-        for job in held:
-            self._receipts.pop(job, None)
+        await in_turn.write(self._database, held, write, lambda job: self._receipts.pop(job, None))
 
     async def forget(self, before: float, most: int) -> int:
         ended_or_gone = sa.or_(

@@ -11,12 +11,19 @@ import sqlalchemy as sa
 
 from hansa.kernel import errors
 from hansa.services import ENDED, Invocation, Job, JobPage, Outcome, Status, Waiting, delegation
+from hansa.store import in_turn
 from hansa.store.database import Database
 from hansa.store.tables import delegations, invocations, jobs, receipts, uploads
 from hansa.store.uploads import ledger_row
 from hansa.store.upsert import add_once
 
 _NOTE = invocations.insert().inline()  # nobody asks for the number it gets
+_KIND = ("service", "at", "kind", "user", "status", "client_ip")
+_MORE_CALLS = (
+    invocations.update()
+    .where(*(invocations.c[name] == sa.bindparam(f"of_{name}") for name in _KIND))
+    .values(calls=invocations.c.calls + sa.bindparam("more"))
+)
 _BRIEF = [column for column in jobs.c if column.name not in ("seq", "event")]
 
 # Built once, for every job comes this way: building a statement takes longer than the database takes to carry it out.
@@ -118,7 +125,8 @@ class JobStore:
         columns = (jobs.c.name, jobs.c.service, jobs.c.owner, jobs.c.cpu, jobs.c.memory)
         pending = sa.and_(jobs.c.status == Status.PENDING, jobs.c.phase == "here")
         statement = sa.select(*columns).where(pending).order_by(jobs.c.seq)
-        return await self._database.read(lambda c: [Waiting(*row) for row in c.execute(statement)])
+        # in line with the writes: one that nobody waits for any more may still be under way, and is read, too
+        return await self._database.write(lambda c: [Waiting(*row) for row in c.execute(statement)])
 
     async def open_sizes(self) -> Mapping[str, tuple[str, int]]:
         return await self._database.read(lambda c: {name: (owner, size) for name, owner, size in c.execute(_OPEN)})
@@ -156,15 +164,11 @@ class JobStore:
         return await self._database.read(read)
 
     async def remove(self, names: Sequence[str]) -> None:
-        def write(connection: sa.Connection) -> None:
-            for start in range(0, len(names), 500):
-                some = names[start : start + 500]
-                connection.execute(jobs.delete().where(jobs.c.name.in_(some)))
-                connection.execute(delegations.delete().where(delegations.c.job.in_(some)))
+        def write(some: Sequence[str], connection: sa.Connection) -> None:
+            connection.execute(jobs.delete().where(jobs.c.name.in_(some)))
+            connection.execute(delegations.delete().where(delegations.c.job.in_(some)))
 
-        await self._database.write(write)
-        for name in names:
-            self._on_end(name)
+        await in_turn.write(self._database, names, write, self._on_end)
 
     async def names(self, service: str, uid: str | None, statuses: frozenset[Status]) -> list[str]:
         ours = (jobs.c.service == service, jobs.c.status.in_(statuses), *_shown_to(uid))
@@ -186,16 +190,16 @@ class JobStore:
         statement = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
         return await self._database.read(lambda c: {Status(s): n for s, n in c.execute(statement)})
 
-    async def note(self, batch: Sequence[Invocation], exposed: Mapping[tuple[str, float], int]) -> None:
+    async def note(self, batch: Sequence[Invocation], counted: Mapping[Invocation, int]) -> None:
         rows = [_invocation(one) for one in batch]
 
         def write(connection: sa.Connection) -> None:
             if rows:
                 connection.execute(invocations.insert(), rows)
-            for (service, minute), calls in exposed.items():
-                _add_calls(connection, service, minute, calls)
+            for kind, calls in counted.items():
+                _add_calls(connection, kind, calls)
 
-        if rows or exposed:
+        if rows or counted:
             await self._database.write(write)
 
     async def invocations(self, most: int) -> list[Invocation]:
@@ -207,7 +211,7 @@ class JobStore:
         return [Invocation(**row) for row in reversed(rows)]
 
     async def forget_invocations(self, before: float) -> None:
-        await self._database.write(lambda c: c.execute(invocations.delete().where(invocations.c.at < before)))
+        await in_turn.delete(self._database, invocations, invocations.c.at < before)
 
 
 def _shown_to(uid: str | None) -> list[sa.ColumnElement[bool]]:
@@ -231,14 +235,11 @@ def _invocation(one: Invocation) -> dict[str, Any]:
     return {field.name: getattr(one, field.name) for field in fields(Invocation)}
 
 
-def _add_calls(connection: sa.Connection, service: str, minute: float, calls: int) -> None:
-    """To the one row that an exposed service has for this minute."""
-    table = invocations.c
-    same = (table.kind == "exposed", table.service == service, table.at == minute)
-    if connection.execute(invocations.update().where(*same).values(calls=table.calls + calls)).rowcount == 0:
-        nobody = {"user": "", "status": 0, "latency": 0.0, "client_ip": "", "method": "", "path": ""}
-        row = {"at": minute, "kind": "exposed", "service": service, "calls": calls, **nobody}
-        connection.execute(invocations.insert(), row)
+def _add_calls(connection: sa.Connection, kind: Invocation, calls: int) -> None:
+    """To the one row that all of this kind have."""
+    row = _invocation(kind)
+    if connection.execute(_MORE_CALLS, {**{f"of_{name}": row[name] for name in _KIND}, "more": calls}).rowcount == 0:
+        connection.execute(_NOTE, {**row, "calls": calls})
 
 
 def _job(row: sa.RowMapping) -> Job:

@@ -48,16 +48,15 @@ class MembershipStore:
         return self._known
 
     async def save(self, remembered: member.Remembered) -> None:
-        rows: list[dict[str, Any]] = []
+        news: dict[str, Any] = {}
         if replace(remembered, desired=None) != replace(self._known, desired=None):
-            shown = {name: getattr(remembered, name) for name in _FIELDS}
-            rows.append({"name": _STANDING, "value": msgspec.json.encode(shown).decode()})
+            news[_STANDING] = {name: getattr(remembered, name) for name in _FIELDS}
         if remembered.desired != self._known.desired:
-            rows.append({"name": _DESIRED, "value": msgspec.json.encode(remembered.desired).decode()})
+            news[_DESIRED] = remembered.desired
 
-        def write(connection: sa.Connection) -> None:
-            for row in rows:
-                upsert(connection, facts, row)
+        def write(connection: sa.Connection) -> None:  # encodes it, too, for it may be large
+            for name, value in news.items():
+                upsert(connection, facts, {"name": name, "value": msgspec.json.encode(value).decode()})
 
         await self._database.write(write)
         self._known = remembered

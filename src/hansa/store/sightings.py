@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 import sqlalchemy as sa
 
 from hansa.services import Shown
+from hansa.store import in_turn
 from hansa.store.database import Database
 from hansa.store.tables import sightings as table
 from hansa.store.upsert import upsert
@@ -59,15 +60,10 @@ class SightingStore:
             await self._remove(gone)
 
     async def _remove(self, keys: Set[_Key]) -> None:
-        marks = [_mark(*key) for key in keys]
+        def write(some: Sequence[_Key], connection: sa.Connection) -> None:
+            connection.execute(table.delete().where(table.c.mark.in_([_mark(*key) for key in some])))
 
-        def write(connection: sa.Connection) -> None:
-            for start in range(0, len(marks), 500):
-                connection.execute(table.delete().where(table.c.mark.in_(marks[start : start + 500])))
-
-        await self._database.write(write)
-        for key in keys:
-            self._shown.pop(key, None)
+        await in_turn.write(self._database, list(keys), write, lambda key: self._shown.pop(key, None))
 
 
 def _mark(service: str, member: str) -> str:

@@ -113,7 +113,7 @@ quotas = sa.Table(
 
 invocations = sa.Table(
     "invocations",
-    metadata,  # a row for each /job and /run, and one a minute for an exposed service: /system/logs and the metrics
+    metadata,  # for /system/logs and the metrics; which calls have a row of their own: `resources.call_notes`
     sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),  # async | sync | exposed

@@ -5,11 +5,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from hansa.store import in_turn
 from hansa.store.database import Database
 from hansa.store.tables import cursors, uploads
-from hansa.store.upsert import add_once, upsert
+from hansa.store.upsert import add_missing, upsert
 
 Version = tuple[str, str, str, int]  # bucket, key, etag, modified
+_VERSION = ("service", "bucket", "key", "etag", "modified")
+_FORGET = uploads.delete().where(*(uploads.c[name] == sa.bindparam(f"of_{name}") for name in _VERSION))
 
 
 def ledger_row(service: str, bucket: str, key: str, etag: str, modified: int, now: float) -> dict[str, Any]:
@@ -23,12 +26,10 @@ class UploadLedger:
     async def mark_seen(self, service: str, objects: Sequence[Version], now: float) -> None:
         """Objects that were there before the service: no jobs for them."""
 
-        def write(connection: sa.Connection) -> None:
-            for version in objects:
-                add_once(connection, uploads, ledger_row(service, *version, now))
+        def write(some: Sequence[Version], connection: sa.Connection) -> None:
+            add_missing(connection, uploads, [ledger_row(service, *version, now) for version in some])
 
-        if objects:
-            await self._database.write(write)
+        await in_turn.write(self._database, objects, write)
 
     async def seen(self, service: str, bucket: str) -> set[tuple[str, str, int]]:
         columns = (uploads.c.key, uploads.c.etag, uploads.c.modified)
@@ -38,23 +39,15 @@ class UploadLedger:
     async def forget(self, service: str, gone: Sequence[Version]) -> None:
         """Rows of object versions that do not exist any more, so that the ledger is as small as the folder."""
 
-        def write(connection: sa.Connection) -> None:
-            for bucket, key, etag, modified in gone:
-                connection.execute(
-                    uploads.delete().where(
-                        uploads.c.service == service,
-                        uploads.c.bucket == bucket,
-                        uploads.c.key == key,
-                        uploads.c.etag == etag,
-                        uploads.c.modified == modified,
-                    )
-                )
+        names = [f"of_{name}" for name in _VERSION]
 
-        if gone:
-            await self._database.write(write)
+        def write(some: Sequence[Version], connection: sa.Connection) -> None:
+            connection.execute(_FORGET, [dict(zip(names, (service, *version), strict=True)) for version in some])
+
+        await in_turn.write(self._database, gone, write)
 
     async def forget_service(self, service: str) -> None:
-        await self._database.write(lambda c: c.execute(uploads.delete().where(uploads.c.service == service)))
+        await in_turn.delete(self._database, uploads, uploads.c.service == service)
 
     async def cursor(self, name: str) -> int | None:
         statement = sa.select(cursors.c.value).where(cursors.c.name == name)

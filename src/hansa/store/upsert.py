@@ -1,6 +1,7 @@
 """One row written whether it was there or not, in both databases we speak to."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +22,11 @@ def upsert(connection: sa.Connection, table: sa.Table, row: dict[str, Any]) -> N
 def add_once(connection: sa.Connection, table: sa.Table, row: dict[str, Any]) -> bool:
     """False if a row with the same key was there: it stays as it is. `row` holds every column but generated ones."""
     return connection.execute(_adding(connection.dialect.name, table), row).first() is not None
+
+
+def add_missing(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Those with a key that was there stay as they are."""
+    connection.execute(_insert(connection, table).on_conflict_do_nothing(), rows)
 
 
 @functools.cache

@@ -30,7 +30,7 @@ class UsageStore:
             .order_by(sa.func.sum(table.calls).desc(), table.service, table.user, table.kind)
             .limit(most)
         )
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        rows = await self._database.read_long(lambda connection: connection.execute(query).all())
         found = [Requests(service, user, kind, int(count)) for service, user, kind, count in rows]
         return [one for one in found if services is None or one.service in services]
 
@@ -40,7 +40,7 @@ class UsageStore:
             .where(jobs.c.finished >= start, jobs.c.finished <= end, _among(jobs.c.service, services))
             .group_by(jobs.c.service)
         )
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        rows = await self._database.read_long(lambda connection: connection.execute(query).all())
         return float(sum(seconds for service, seconds in rows if services is None or service in services))
 
     async def latest(self, most: int) -> Sequence[Invocation]:

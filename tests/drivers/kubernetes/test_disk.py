@@ -42,7 +42,7 @@ def test_a_job_has_a_limit_on_all_it_can_write() -> None:
     assert script["resources"]["limits"]["ephemeral-storage"] == str(DISK)
     assert script["resources"]["requests"]["ephemeral-storage"] == str(DISK)
     assert stager["resources"]["requests"]["ephemeral-storage"] == "16Mi"
-    assert set(shared(pod)) == {"work", "output"}
+    assert set(shared(pod)) == {"work", "output", "notes"}
     assert all(one == {"sizeLimit": str(DISK)} for one in shared(pod).values())
 
 

@@ -1,51 +1,26 @@
 """A way past the manager, and somebody who scales: made where they are asked for, and gone with their service."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import pytest
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.autoscaling_v2 import HorizontalPodAutoscaler
 from lightkube.resources.networking_v1 import Ingress
 
 from contracts import orders
 from drivers.kubernetes.custom_kinds import defined
-from hansa.drivers.kubernetes.board import Board
-from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.exposed_beside import HTTP_ROUTE, Routes
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
-from hansa.drivers.kubernetes.namespaces import Namespaces
-from hansa.drivers.kubernetes.pods import Shape
 from hansa.resources import Needs, Share
 from hansa.services import RunOrder
 from hansa.services.service import Expose
-from real.kubernetes.cluster import KubernetesCluster
 
 SECONDS = 60.0
 
 
 def exposed(visibility: str = "public", **expose: Any) -> RunOrder:
     return orders.order("serve", name="page", visibility=visibility, expose=Expose(api_port=(8080,), **expose))
-
-
-@pytest.fixture
-async def engine(kubernetes_api: KubernetesCluster) -> AsyncIterator[Engine]:
-    api = Connection.open(kubernetes_api.access.kubeconfig)
-    cluster = f"c-{secrets.token_hex(4)}"
-    board = Board(api.client, cluster)
-    board.start()
-
-    async def no_keys(_order: RunOrder) -> Mapping[str, str]:
-        return {}
-
-    shape = Shape(cluster=cluster, stager_image="localhost/hansa:1")
-    homes = Namespaces(api, cluster, default=f"svc-{cluster[2:]}")
-    yield Engine(api=api, board=board, shape=shape, homes=homes, store_of=no_keys)
-    await board.close()
-    await api.close()
 
 
 async def until(engine: Engine, kind: Any, there: bool) -> None:

@@ -1,8 +1,7 @@
 """Exposed services are deleted and changed while their scales follow what may be: what was said last is what is."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -11,12 +10,9 @@ from lightkube.resources.apps_v1 import Deployment
 
 from contracts import orders
 from hansa.drivers.kubernetes import exposed_manifest
-from hansa.drivers.kubernetes.board import Board
 from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.exposed_host import KubernetesExposedHost
-from hansa.drivers.kubernetes.namespaces import Namespaces
-from hansa.drivers.kubernetes.pods import Shape
 from hansa.resources import Needs, Share
 from hansa.services import RunOrder
 from hansa.services.service import Expose
@@ -76,22 +72,6 @@ async def api(kubernetes_api: KubernetesCluster) -> AsyncIterator[Slow]:
     made = Connection.open(kubernetes_api.access.kubeconfig)
     yield Slow(made.client)
     await made.close()
-
-
-@pytest.fixture
-async def engine(api: Slow) -> AsyncIterator[Engine]:
-    cluster = f"c-{secrets.token_hex(4)}"
-    board = Board(api.client, cluster)
-    board.start()
-
-    async def no_keys(_order: RunOrder) -> Mapping[str, str]:
-        return {}
-
-    shape = Shape(cluster=cluster, stager_image="localhost/hansa:1")
-    homes = Namespaces(api, cluster, default=f"svc-{cluster[2:]}")
-    made = Engine(api=api, board=board, shape=shape, homes=homes, store_of=no_keys)
-    yield made
-    await board.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -18,7 +17,6 @@ from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.namespaces import Namespaces
 from hansa.identity import ADMIN_UID
 from hansa.services import RunOrder
-from real.kubernetes.cluster import KubernetesCluster
 
 pytest_plugins = ("real.object_store",)
 SECONDS = 60.0
@@ -71,13 +69,6 @@ async def test_the_admins_jobs_do_not_stand_in_line(scene: Scene, host: Kubernet
     async with asyncio.timeout(SECONDS):
         assert (await host.run(job)).succeeded
     await host.discard(job.name)
-
-
-@pytest.fixture
-async def api(kubernetes_api: KubernetesCluster) -> AsyncIterator[Connection]:
-    connection = Connection.open(kubernetes_api.access.kubeconfig)
-    yield connection
-    await connection.close()
 
 
 async def test_a_users_namespace_gets_a_queue(api: Connection) -> None:

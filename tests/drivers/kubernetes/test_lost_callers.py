@@ -4,8 +4,7 @@ The API server is real, and pods are made; that a node runs them is written by t
 """
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,34 +12,12 @@ from lightkube.resources.core_v1 import PodStatus, Secret
 
 from contracts.orders import order
 from hansa.drivers.kubernetes import labels
-from hansa.drivers.kubernetes.board import Board
-from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
-from hansa.drivers.kubernetes.namespaces import Namespaces
-from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.kubernetes.sync_host import KubernetesSyncHost
-from hansa.services import Reply, RunOrder
+from hansa.services import Reply
 from hansa.services.service import Synchronous
-from real.kubernetes.cluster import KubernetesCluster
 
 SECONDS = 60.0
-
-
-@pytest.fixture
-async def engine(kubernetes_api: KubernetesCluster) -> AsyncIterator[Engine]:
-    api = Connection.open(kubernetes_api.access.kubeconfig)
-    cluster = f"c-{secrets.token_hex(4)}"
-    board = Board(api.client, cluster)
-    board.start()
-
-    async def no_keys(_order: RunOrder) -> Mapping[str, str]:
-        return {}
-
-    shape = Shape(cluster=cluster, stager_image="localhost/hansa:1")
-    homes = Namespaces(api, cluster, default=f"svc-{cluster[2:]}")
-    yield Engine(api=api, board=board, shape=shape, homes=homes, store_of=no_keys)
-    await board.close()
-    await api.close()
 
 
 @pytest.fixture

@@ -17,4 +17,7 @@ def test_what_pulls_our_own_image_stands_beside_what_the_service_names() -> None
     shape = Shape(cluster="lubeck", stager_image="x", pull_secrets=("harbour", "mine"))
     made = pods.body(order("true", image_pull_secrets=("mine",)), shape, containers=[])
     assert made["imagePullSecrets"] == [{"name": "mine"}, {"name": "harbour"}]
+    shared = Shape(cluster="lubeck", stager_image="x", pull_secrets=("harbour",), shared=True)
+    made = pods.body(order("true", image_pull_secrets=("somebody-elses",)), shared, containers=[])
+    assert made["imagePullSecrets"] == [{"name": "harbour"}]
     assert "imagePullSecrets" not in pods.body(order("true"), Shape(cluster="lubeck", stager_image="x"), containers=[])

@@ -6,7 +6,7 @@ The API server is real, and pods are made; that a node runs them is written by t
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,19 +17,14 @@ from lightkube.resources.core_v1 import PodStatus
 
 from contracts.orders import order
 from hansa.drivers.kubernetes import job_manifest
-from hansa.drivers.kubernetes.board import Board
-from hansa.drivers.kubernetes.connection import Connection
 from hansa.drivers.kubernetes.engine import Engine
 from hansa.drivers.kubernetes.job_host import KubernetesJobHost
 from hansa.drivers.kubernetes.job_logs import KubernetesLogs
-from hansa.drivers.kubernetes.namespaces import Namespaces
-from hansa.drivers.kubernetes.pods import Shape
 from hansa.drivers.s3 import OpenStore, S3Store
 from hansa.drivers.s3.client import Limits
 from hansa.drivers.s3.errors import StoreUnreachable
 from hansa.services import Outcome, RunOrder, StorageIO
 from real.gate import Gate, gate
-from real.kubernetes.cluster import KubernetesCluster
 
 pytest_plugins = ("real.object_store",)
 
@@ -69,35 +64,19 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(kubernetes_api: KubernetesCluster, object_store: OpenStore) -> AsyncIterator[Stage]:
-    cluster = f"c-{secrets.token_hex(4)}"
+async def stage(engine: Engine, object_store: OpenStore) -> AsyncIterator[Stage]:
     inner = urlsplit(object_store.store.address.endpoint)
     assert inner.hostname is not None
     assert inner.port is not None
-
-    async def no_keys(_order: RunOrder) -> Mapping[str, str]:
-        return {}
-
     async with contextlib.AsyncExitStack() as undo:
         between = undo.enter_context(gate((inner.hostname, inner.port)))
         quick = Limits(attempts=1, connect_seconds=1)
         store = S3Store(object_store.store.address, object_store.keys, reach_at=between.url, limits=quick)
         undo.push_async_callback(store.close)
-        api = Connection.open(kubernetes_api.access.kubeconfig)
-        undo.push_async_callback(api.close)
-        board = Board(api.client, cluster)
-        board.start()
-        undo.push_async_callback(board.close)
         bucket = f"own-{secrets.token_hex(4)}"
         await store.create_bucket(bucket)
-        engine = Engine(
-            api=api,
-            board=board,
-            shape=Shape(cluster=cluster, stager_image="localhost/hansa:1"),
-            homes=Namespaces(api, cluster, default=f"svc-{cluster[2:]}"),
-            store_of=no_keys,
-        )
-        yield Stage(engine, KubernetesLogs(api.client, board, store, bucket, limit=64 * 1024), store, bucket, between)
+        logs = KubernetesLogs(engine.api.client, engine.board, store, bucket, limit=64 * 1024)
+        yield Stage(engine, logs, store, bucket, between)
 
 
 def terminated(code: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Are long-lived services kept alive on this machine, with growing pauses, and is nothing left of them?"""
 
 import asyncio
+import errno
 import os
 import signal
 import textwrap
@@ -12,6 +13,7 @@ import pytest
 from contracts.exposed_host import ExposedHostContract, ask, server, until_state
 from contracts.orders import order
 from hansa import resources
+from hansa.drivers.local.disks import Disks
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.exposed_host import LocalExposedHost
 from hansa.drivers.local.instance import Pace
@@ -78,6 +80,40 @@ class TestRecovery:
         await until_state(host, "ready")
         seen = await until_state(host, "pending")
         assert seen.active == 0
+
+
+class Busy(Disks):
+    """A folder cannot be removed, so many times."""
+
+    times = 0
+
+    def drop(self, home: Path) -> None:
+        if self.times:
+            self.times -= 1
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        super().drop(home)
+
+
+class TestFoldersThatStay:
+    @pytest.fixture
+    def disks(self, home: Path) -> Busy:
+        return Busy(home / "work")
+
+    async def test_the_next_instance_starts_all_the_same(self, host: LocalExposedHost, disks: Busy) -> None:
+        disks.times = 2  # before the first is made, and after it failed
+        await host.apply(server("up"), running=True)
+        seen = await until_state(host, "failed")
+        assert "busy" in seen.reason
+        await until_state(host, "ready")
+        assert await ask(host) == b"up"
+
+    async def test_a_service_that_is_removed_ends(self, host: LocalExposedHost, disks: Busy) -> None:
+        await host.apply(server("up"), running=True)
+        await until_state(host, "ready")
+        disks.times = 1
+        async with asyncio.timeout(20):
+            await host.remove("tool")
+        assert disks.times == 0
 
 
 class TestRoom:

@@ -5,7 +5,7 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +18,8 @@ from hansa.drivers.local import sandbox
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.job_host import LocalJobHost
 from hansa.drivers.local.job_logs import LogBook
-from hansa.drivers.local.launch import Ceiling
+from hansa.drivers.local.launch import CallOff, Ceiling, SandboxLost
+from hansa.drivers.local.launcher import protocol
 from hansa.drivers.local.runtime import HostRuntime
 from hansa.drivers.local.staging import NotMoved, OwnStore, Staging
 from hansa.drivers.runs.stager.plan import Plan, Store
@@ -26,7 +27,7 @@ from hansa.drivers.runs.stager.s3 import S3
 from hansa.drivers.s3 import OpenStore
 from hansa.kernel.errors import Forbidden
 from hansa.services import StorageIO, reach_of
-from hansa.storage import NOTHING, ObjectStore, Reach
+from hansa.storage import NOTHING, Keys, Loans, ObjectStore, Reach
 from real import parts
 from real.gate import Gate, gate
 
@@ -81,6 +82,54 @@ async def test_a_stager_that_was_taken_over_finds_nothing_but_its_folder(
     assert told["worked"] == []
     assert told["uid"] == uid
     assert (workdir.output / "mine").read_text() == "mine"
+
+
+class Spendthrift:
+    """In place of the launcher: the child it starts has been taken over, and gives a descriptor with every word."""
+
+    def __init__(self, last: bytes) -> None:
+        self._words = [b'{"say": ["INFO", "hello"]}', b'{"dial": 0}', b'{"sign": [0, "GET", "b", "k", {}, ""]}', last]
+
+    async def stage(self, channel: socket.socket, folders: Sequence[int], tls: Sequence[bool]) -> CallOff:
+        told = os.memfd_create("told")
+        try:
+            os.write(told, b'{"stored": 0}')
+            for word in self._words:
+                protocol.send(channel, word, [told, told, told])
+            self._kept = channel.dup()
+        finally:
+            os.close(told)
+        return self._call_off
+
+    async def _call_off(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._kept.close()
+
+
+@pytest.mark.parametrize("last", [b'{"end": true}', b'{"what": 1}', b"[]", b"no JSON", b"[" * 99_999, b""])
+async def test_descriptors_that_nobody_asked_for_are_closed(engine: Engine, last: bytes) -> None:
+    workdir = engine.workdir("spending")
+    await engine.prepare(order("true"), workdir, {})
+    movers = Spendthrift(last)
+    staging = replace(engine.staging(order("true"), workdir, lambda level, text: None), movers=movers)
+    plan = Plan(stores=(Store("s3", "http://127.0.0.1:1"),))
+    try:
+        told = await staging._told("carry", plan)
+        assert told == {"stored": 0}
+    except SandboxLost:
+        assert b"end" not in last
+    movers.close()
+    assert [path for path in Path("/proc/self/fd").iterdir() if "memfd:told" in target_of(path)] == []
+
+
+def target_of(descriptor: Path) -> str:
+    """Others may close theirs meanwhile."""
+    try:
+        return str(descriptor.readlink())
+    except FileNotFoundError:
+        return ""
 
 
 class TestWithoutLoans:
@@ -174,6 +223,42 @@ async def test_a_right_that_was_lost_before_a_run_begins_brings_nothing(
     outcome = await LocalJobHost(engine, logs).run(job)
     assert f"may not read bucket {bucket}" in outcome.reason
     assert "somebody else's" not in (await logs.read(job.name, timestamps=False) or "")
+
+
+class Forgetful:
+    """Loans of a store that forgot the first keys as soon as it had lent them."""
+
+    def __init__(self, inner: Loans) -> None:
+        self._inner, self.lent = inner, 0
+
+    async def lend(self, name: str, reach: Reach) -> Keys:
+        keys = await self._inner.lend(name, reach)
+        self.lent += 1
+        if self.lent == 1:
+            await self._inner.end(name)
+        return keys
+
+    async def end(self, name: str) -> None:
+        await self._inner.end(name)
+
+    async def end_others(self, alive: frozenset[str]) -> int:
+        return await self._inner.end_others(alive)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_keys_that_the_store_forgot_are_replaced(
+    engine: Engine, store: ObjectStore, bucket: str, home: Path
+) -> None:
+    await store.put(bucket, "in/a.txt", b"a")
+    assert engine.own.loans is not None
+    forgetful = Forgetful(engine.own.loans)
+    impatient = replace(engine, own=replace(engine.own, loans=forgetful), patience=0.5)
+    job = order('cat "$INPUT_FILE_PATH"', event=uploaded(bucket, "in/a.txt"))
+    outcome = await LocalJobHost(impatient, LogBook(home / "logs", limit=64 * 1024)).run(job)
+    assert outcome.succeeded, outcome.reason
+    assert forgetful.lent == 2
 
 
 async def test_a_run_without_rights_gets_nothing(engine: Engine, store: ObjectStore, bucket: str, home: Path) -> None:

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from real.broken_tls import send_broken_record
+
 Act = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -121,6 +123,10 @@ class Rogue:
             writer.close()
 
         self.acts[path] = act
+
+    def spoil(self, path: str) -> None:
+        """The answer is a TLS record that cannot be decrypted."""
+        self.acts[path] = send_broken_record
 
     def paths(self) -> list[str]:
         return [request.path for request in self.got]

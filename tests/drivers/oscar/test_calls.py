@@ -187,6 +187,16 @@ async def test_a_certificate_nobody_vouches_for(open_peer: OpenPeer, bearer: pee
         assert await open_peer(secure.url, verify=False).read("gray", bearer) == {"name": "gray"}
 
 
+async def test_a_broken_tls_record_leaves_the_fate_unknown(
+    open_peer: OpenPeer, bearer: peers.Credentials, tmp_path: Path
+) -> None:
+    async with rogue_server(self_signed(tmp_path)) as secure:
+        secure.spoil(SERVICE)
+        with pytest.raises(peers.PeerUnreachable, match="broke off") as failed:
+            await open_peer(secure.url, verify=False).read("gray", bearer)
+        assert failed.value.sent is True
+
+
 @pytest.mark.parametrize("first", ["chunks", "interim answers"])
 async def test_one_that_floods_is_left_alone_for_a_while(
     first: str, rogue: Rogue, elsewhere: Rogue, bearer: peers.Credentials

@@ -37,6 +37,14 @@ async def test_nothing_to_tell(empty: Any, rogue: Rogue, open_peer: OpenPeer, be
     assert await open_peer(rogue.url).history("gray", bearer, 5) == peers.PeerHistory(None, 0)
 
 
+@pytest.mark.parametrize("status", [["Pending"], {"Pending": 1}, 5, None, True])
+async def test_states_that_cannot_be_do_not_count(
+    status: Any, rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
+) -> None:
+    rogue.say(LOGS, {"jobs": {"a": {"status": status}, "b": {"status": "Pending"}}})
+    assert await open_peer(rogue.url).history("gray", bearer, 5) == peers.PeerHistory(None, 1)
+
+
 @pytest.mark.parametrize("finish", ["2020-01-01T00:00:00Z", "soon", "", None, 5, "9" * 1000])
 async def test_times_that_cannot_be_do_not_count(
     finish: Any, rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials

@@ -1,14 +1,16 @@
 """How far is another cluster? Asked without anything secret, and never longer than the limit."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from drivers.oscar.rogue import Rogue
+from drivers.oscar.rogue import Rogue, rogue_server
 from hansa.drivers.oscar import OscarPeers
-from hansa.kernel.federation import FederationSettings
+from hansa.kernel.federation import FederationSettings, KnownCluster
 from hansa.services import peers
 from real.manager import free_port
+from real.self_signed import self_signed
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ async def opened() -> AsyncIterator[OscarPeers]:
 
 async def ping(opened: OscarPeers, url: str, timeout: float = 5.0) -> float:
     """Of a cluster that the hub says is there."""
-    opened.know([peers.Address("visby", url)])
+    await opened.know([peers.Address("visby", url)])
     return await opened.ping("visby", timeout)
 
 
@@ -50,6 +52,17 @@ async def test_one_that_hangs_is_given_up(opened: OscarPeers, rogue: Rogue) -> N
 async def test_nobody_there(opened: OscarPeers) -> None:
     with pytest.raises(peers.PeerUnreachable, match="cannot be reached"):
         await ping(opened, f"http://127.0.0.1:{free_port()}")
+
+
+async def test_a_broken_tls_record_is_no_answer(tmp_path: Path) -> None:
+    async with rogue_server(self_signed(tmp_path)) as secure:
+        secure.spoil("/health")
+        known = {"visby": KnownCluster(endpoint=secure.url, verify=False)}
+        opened = OscarPeers(FederationSettings(clusters=known))
+        with pytest.raises(peers.PeerUnreachable, match="cannot be reached"):
+            await opened.ping("visby", 5.0)
+        await opened.close()
+        assert secure.paths() == ["/health"]
 
 
 async def test_nobody_is_asked_at_an_address_that_is_not_trusted(rogue: Rogue) -> None:

@@ -1,9 +1,10 @@
 """Is the embedded store seen beyond its own address, and only its S3 port?"""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hansa.drivers.s3.listening import listening
 from hansa.drivers.s3.relay import Relay
 
 SECONDS = 20.0
+SMALL = 4096  # bytes
 
 
 def taken(host: str) -> socket.socket:
@@ -153,3 +155,38 @@ async def test_whoever_says_nothing_is_let_go_and_whoever_does_not() -> None:
 async def test_whoever_does_not_read_is_let_go_too() -> None:
     async with before_an_echo(silence=0.5) as harbour:
         await (await harbour.visitor()).only_speaks()
+
+
+async def test_whoever_does_not_read_the_last_of_an_answer_is_let_go_too() -> None:
+    """How much the kernel takes is its own affair: of so many answers some are left over by so little that the relay
+    takes the rest, and has nothing more to read."""
+
+    asked = asyncio.Semaphore(0)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            writer.write(b"x" * int(await reader.readline()))
+            asked.release()
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    relay = await Relay.open("127.0.0.1", 0, server.sockets[0].getsockname()[:2], silence=0.5)
+    relay._servers[0].sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)  # and so has each of its visits
+    before = len(os.listdir("/proc/self/fd"))
+    try:
+        with ExitStack() as opened:
+            visitors = [opened.enter_context(socket.socket()) for _ in range(20)]
+            for number, visitor in enumerate(visitors):
+                visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
+                visitor.connect(("127.0.0.1", relay.port))
+                visitor.sendall(b"%d\n" % (number * 20_000))
+                visitor.shutdown(socket.SHUT_WR)
+            async with asyncio.timeout(SECONDS):
+                for _ in visitors:
+                    await asked.acquire()
+                while len(os.listdir("/proc/self/fd")) > before + len(visitors):
+                    await asyncio.sleep(0.01)
+    finally:
+        await relay.close()
+        server.close()

@@ -1,6 +1,7 @@
 """Is the embedded store safe, steady and gone when it should be? Real processes, really killed."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -9,14 +10,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx
 import pytest
 
-from hansa.drivers.s3 import EmbeddedStore, S3Store, State, StoreInUse, StoreUnreachable
+from hansa.drivers.s3 import EmbeddedStore, S3Store, State, StoreInUse, StoreUnreachable, StoreUnsafe
 from hansa.drivers.s3.listening import listening
-from hansa.drivers.s3.seaweed_home import RPC_OFFSET, Home, Ports
+from hansa.drivers.s3.seaweed_home import _CANDIDATES, RPC_OFFSET, Home, Ports
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.kernel.errors import Invalid
 from hansa.storage import Keys
@@ -246,6 +248,27 @@ async def test_the_store_dies_with_a_killed_guard_and_is_started_again(tmp_path:
     assert not alive(embedded.weed_pid)
 
 
+async def test_whatever_keeps_it_from_starting_again_it_is_tried_again(tmp_path: Path) -> None:
+    class Odd(EmbeddedStore):
+        tries = 0
+
+        def _prepare(self) -> None:
+            Odd.tries += 1
+            if Odd.tries == 2:
+                raise RuntimeError("nobody thought of this")
+            super()._prepare()
+
+    embedded = await Odd.open(tmp_path / "store")
+    try:
+        seen = embedded.starts
+        os.kill(embedded.weed_pid, signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE):
+            await embedded.restarted(seen)
+        assert Odd.tries == 3
+    finally:
+        await embedded.close()
+
+
 async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     (folder / "data").mkdir(parents=True)
@@ -262,3 +285,38 @@ async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
 async def test_refuses_to_listen_beyond_this_machine(tmp_path: Path) -> None:
     with pytest.raises(Invalid):
         await EmbeddedStore.open(tmp_path / "store", host="0.0.0.0")
+
+
+async def test_only_what_lasts_is_taken_for_listening_beyond_this_machine(tmp_path: Path) -> None:
+    """Weed itself tries for a moment, on all interfaces, whether its ports are free."""
+    home = Home(tmp_path / "store", "127.0.0.1")
+    store = EmbeddedStore(home, home.ports(), home.secrets(), 30.0, lambda _: None)
+    store.weed_pid = os.getpid()
+    try:
+        for _ in range(2):
+            with socket.create_server(("0.0.0.0", 0)):
+                assert not store._listens()
+            store._outside.clear()  # a look without it
+        with socket.create_server(("0.0.0.0", 0)):
+            assert not store._listens()
+            with pytest.raises(StoreUnsafe, match="listens beyond this machine"):
+                store._listens()
+    finally:
+        home.close()
+
+
+def test_no_two_servers_of_a_store_are_given_the_same_port() -> None:
+    assert {port + RPC_OFFSET for port in _CANDIDATES}.isdisjoint(_CANDIDATES)
+
+
+async def test_remembered_ports_that_are_in_each_others_way_are_replaced(tmp_path: Path) -> None:
+    """Earlier releases chose such ports now and then, and weed ends at once with them."""
+    folder = tmp_path / "store"
+    ports = asdict(ports_of(folder))
+    clashing = ports | {"s3": ports["volume"] + RPC_OFFSET}
+    (folder / "ports.json").write_text(json.dumps(clashing))
+    embedded = await EmbeddedStore.open(folder, start_seconds=15)
+    try:
+        assert embedded.s3_port != clashing["s3"]
+    finally:
+        await embedded.close()

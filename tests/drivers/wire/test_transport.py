@@ -11,6 +11,7 @@ import pytest
 
 from hansa.drivers.wire import Flood, WireTransport
 from hansa.drivers.wire.flood import FEW, LONGEST_HEAD
+from real.broken_tls import send_broken_record
 from real.self_signed import self_signed
 
 Act = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -189,3 +190,15 @@ async def test_an_upgrade_that_nobody_asked_for_is_no_answer() -> None:
     async with serving(says(b"HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n")) as server, client() as http:
         with pytest.raises(httpx.RemoteProtocolError):
             await http.get(server.url)
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nok"], ids=["head", "body"])
+async def test_a_broken_tls_record_is_a_broken_connection(before: bytes, tmp_path: Path) -> None:
+    async def act(writer: asyncio.StreamWriter) -> None:
+        writer.write(before)
+        await send_broken_record(writer)
+
+    async with serving(act, says(OK), tls=self_signed(tmp_path)) as server, client() as http:
+        with pytest.raises(httpx.ReadError):
+            await http.get(server.url)
+        assert (await http.get(server.url)).content == b"ok"

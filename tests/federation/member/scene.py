@@ -186,7 +186,7 @@ class Cluster:
             raise SettingRefused(self.refuse)
         self.settings = dict(settings)
 
-    def know(self, neighbours: Sequence[Neighbour]) -> None:
+    async def know(self, neighbours: Sequence[Neighbour]) -> None:
         self.neighbours = tuple(sorted(one.id for one in neighbours))
 
     def set_duty(self, *, cordoned: bool, draining: bool) -> None:

@@ -1,5 +1,6 @@
 """Links are judged with patience, told when it matters, and thousands of them are taken in turn."""
 
+import ssl
 from dataclasses import dataclass, field
 
 import pytest
@@ -79,6 +80,22 @@ async def test_one_that_never_answers_is_down(links: Links, network: Network) ->
     await links.round()
     assert await links.round()
     assert (only(links).up, only(links).latency, only(links).loss) == (False, None, 1.0)
+
+
+async def test_what_nobody_foresaw_is_no_answer_either(links: Links, network: Network, clock: HandClock) -> None:
+    async def probe(one: Neighbour, timeout: float) -> float:
+        if one.id == "visby":
+            raise ssl.SSLError("bad record")
+        return await network.probe(one, timeout)
+
+    links = Links(probe, clock)
+    links.know([neighbour("visby"), neighbour("riga")])
+    for _ in range(3):
+        await links.round()
+    assert [(one.target, one.up, one.reason) for one in links.told()] == [
+        ("riga", True, ""),
+        ("visby", False, "it cannot be asked (SSLError)"),
+    ]
 
 
 async def test_small_changes_are_not_told(links: Links, network: Network) -> None:

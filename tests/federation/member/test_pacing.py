@@ -59,3 +59,12 @@ def test_the_hub_knows_all_whenever_it_has_answered(turns: list[tuple[dict[str, 
             beats.answered(beat, Heard(number=number, desired=0, every=5, whole=asks))
         if asks and fate == "answered":
             assert set(beats.make(number, 1, now).sections) == set(now)
+
+
+def test_a_hub_that_answers_without_end_is_asked_once_a_second() -> None:
+    pace, now, taken = Pace(5.0), 1000.0, 0
+    while now < 1100.0:
+        now += pace.pause(now)
+        taken += 1
+    assert 100 <= taken <= 112
+    assert [pace.pause(now + 60) for _ in range(10)] == [0.0] * 10, "some may come at once again"

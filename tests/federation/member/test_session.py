@@ -1,5 +1,7 @@
 """What a manager tells its hub, and when: only what changed, all of it when asked, nothing lost while it is cut off."""
 
+import asyncio
+
 import pytest
 
 from federation.member.scene import ADMIN, LIFE, Scene
@@ -176,3 +178,22 @@ async def test_the_end_of_a_drain_is_reported_once(scene: Scene) -> None:
         assert await scene.agent._session.finish() == ""
     await scene.beat()
     assert [one.kind for one in scene.line.sent[-1].reports].count("drained") == 1
+
+
+async def test_a_hub_that_always_answers_at_once_is_not_asked_without_end(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.join()
+    asked = 0
+
+    async def desired(_after: int, _wait: float) -> None:
+        nonlocal asked
+        asked += 1
+
+    monkeypatch.setattr(scene.line, "desired", desired)
+    watching = asyncio.create_task(scene.agent._session._watching())
+    for _ in range(5000):
+        await asyncio.sleep(0)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    assert 1 < asked < 100

@@ -1,10 +1,13 @@
 """What the hub wants is done, written down and acknowledged; what cannot be done is said, and nothing else is lost."""
 
+import asyncio
+
 import msgspec
+import pytest
 
 from federation.member.scene import ADMIN, Scene
 from hansa.federation import acting, member
-from hansa.messages.members import Applied, Desired, Setting
+from hansa.messages.members import Applied, Desired, Neighbour, Setting
 
 
 def applied(scene: Scene) -> Applied:
@@ -119,3 +122,56 @@ async def test_an_answer_that_comes_after_a_start_over_does_not_stand_for_all_th
     assert watch.generation == 0, "all there is will still be asked for"
     await watch.take(late, watch.round)
     assert watch.generation == 1000
+
+
+def told(generation: int, *neighbours: Neighbour, whole: bool) -> Desired:
+    return Desired(generation=generation, state="ready", neighbours=neighbours, whole=whole)
+
+
+def neighbour(ident: str, endpoint: str = "https://some.test", **more: str) -> Neighbour:
+    given = {"kind": "hansa", "state": "ready", **more}
+    return Neighbour(id=ident, endpoint=endpoint, verify=True, **given)
+
+
+def many(first: int, count: int) -> list[Neighbour]:
+    return [neighbour(f"n{number}") for number in range(first, first + count)]
+
+
+async def test_no_number_of_answers_makes_more_neighbours_than_one_could(scene: Scene) -> None:
+    await scene.join()
+    watch = scene.agent._watch
+    assert await watch.take(told(1000, *many(0, 15_000), whole=True), watch.round)
+    assert await watch.take(told(1001, *many(15_000, 5_000), whole=False), watch.round)
+    assert len(scene.cluster.neighbours) == 20_000
+    assert not await watch.take(told(1002, neighbour("one-more"), whole=False), watch.round)
+    assert watch.generation == 0, "all there is is asked for"
+    assert "one-more" not in scene.cluster.neighbours
+    assert await watch.take(told(1002, neighbour("one-more"), whole=True), watch.round)
+    assert (scene.cluster.neighbours, watch.generation) == (("one-more",), 1002)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_neighbours_that_no_hub_takes_in_are_left_out(scene: Scene, whole: bool) -> None:
+    await scene.join()
+    watch = scene.agent._watch
+    odd = [
+        neighbour("x" * 64),
+        neighbour("no name"),
+        neighbour(""),
+        neighbour("far", "https://far.test/" + "x" * 1024),
+        neighbour("kind", kind="x" * 64),
+        neighbour("state", state="x" * 64),
+    ]
+    await watch.take(told(1000, *odd, neighbour("x" * 63), whole=whole), watch.round)
+    assert scene.cluster.neighbours == ("x" * 63,)
+
+
+async def test_a_hub_that_lets_us_go_while_it_tells_us_something_is_not_followed(scene: Scene) -> None:
+    """What it told is put in force first, and then nothing of it is."""
+    await scene.join()
+    watch = scene.agent._watch
+    taking = asyncio.create_task(watch.take(told(1000, *many(0, 1000), whole=True), watch.round))
+    await asyncio.sleep(0)
+    await watch.let_go()
+    await taking
+    assert (scene.cluster.neighbours, watch.desired, watch.generation) == ((), None, 0)

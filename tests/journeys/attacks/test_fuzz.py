@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given
 from hansa.services import fdl_fields
 from journeys.attacks.fuzz import definitions, routes
 from journeys.attacks.fuzz.scene import Scene, scene
+from journeys.attacks.fuzz.scripts import HOSTILE
 from journeys.attacks.fuzz.steps import Step, steps
 from journeys.attacks.whose_manager import WHOSE_MANAGER, as_user
 from real.identity_provider import IdentityProvider
@@ -44,6 +45,8 @@ def test_whatever_a_tenant_writes_a_neighbour_loses_nothing(neighbours: Scene, r
             neighbours.play(drawn)
 
         holds()
+    if EXAMPLES >= 100 and not ordinary:
+        assert all(neighbours.alice.ran[script] > 0 for script in HOSTILE), neighbours.alice.ran
 
 
 def test_the_fuzzer_knows_every_field_of_the_wire() -> None:

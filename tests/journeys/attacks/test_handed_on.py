@@ -146,17 +146,21 @@ def test_a_replica_gets_nothing_more_by_what_it_says_of_a_job(
     assert adopt(hers, caller="Bearer nobody") == 401
 
 
+@pytest.mark.parametrize("by", ["its key", "its key and a token of bob's"])
 @pytest.mark.parametrize("how", ["taken back", "ended"])
 def test_keys_to_hand_a_job_on_with_end_with_it_whatever_the_replica_says(
-    hansa: Federation, alice: httpx.Client, star: str, how: str
+    hansa: Federation, alice: httpx.Client, star: str, how: str, by: str
 ) -> None:
     """riga has a job from lubeck, and asks for keys for somebody it would hand the job on to. In a star it has no right
-    to any keys but for what it has from lubeck."""
+    to any keys but for what it has from lubeck, whoever's token it shows along."""
     key = _KEYS.findall(bytes(hansa.gates["riga"].overheard or b""))[-1].decode()
     job = submit(alice, star)
     eventually(lambda: story_of(alice, job).get("delegation", {}).get("phase") == "away", what="at riga")
     asked = {"member": f"riga/{star}-r", "of": job}
     shown = {"Authorization": f"ReplicaKey {key}", "X-Hansa-Permit": "ab" * 32}
+    if "bob" in by:
+        assert hansa.provider is not None
+        shown["X-Hansa-Caller"] = f"Bearer {hansa.provider.token('bob', hansa.realm)}"
     where = f"/v1/services/{star}/adopted/{fresh('mine')}"
     hansa.gates["riga"].shut(
         "hang"

@@ -284,3 +284,45 @@ def test_keys_that_a_replica_borrowed_end_with_the_service(
     assert denied(client.put_object, Bucket=treasure, Key="out/x", Body=b"forged")
     hansa.gates["visby"].open()
     eventually(lambda: stories.absent(hansa.user("alice", "visby"), f"{name}-v"), what="tidied up")
+
+
+def test_a_member_of_a_mesh_with_an_oscar_is_told_nothing_that_buys_a_token(sign_in_provider: IdentityProvider) -> None:
+    """Only the coordinator hands jobs to the OSCAR, so nobody else needs a token of the owner for it."""
+    with oscar_like() as goslar:
+        trusted = {"federation.allowed_clusters": [goslar.url]}
+        settings: dict[str, dict[str, Any]] = {"lubeck": trusted, "visby": {**trusted, "jobs.cpu": "100m"}}
+        with federation("lubeck", "visby", provider=sign_in_provider, settings=settings) as hansa:
+            alice, name = hansa.user("alice", "lubeck"), fresh("mesh")
+            overhear(hansa)
+            members = [member("visby", f"{name}-v"), member("goslar", f"{name}-g")]
+            token, clusters = hansa.refresh_token("alice"), {"goslar": {"endpoint": goslar.url}}
+            stories.create(alice, stories.federated(name, members, topology="mesh", token=token, clusters=clusters))
+            definition = bytes(hansa.gates["visby"].overheard or b"")
+            assert b"hansa.replica-key" in definition
+            assert b"group-key" not in definition
+            assert token.encode() not in definition
+            asked = f"{hansa['lubeck'].url}/v1/services/{name}/access-token"
+            for secret in secrets_in(definition):
+                header = {"Authorization": f"GroupKey {secret}"}
+                assert httpx.post(asked, headers=header, trust_env=False).status_code == 401
+            at_visby = hansa.user("alice", "visby")
+            story = ended(at_visby, submit(at_visby, f"{name}-v"))
+            assert (story["status"], story["delegation"]["decision"]["chosen"]) == ("Succeeded", f"lubeck/{name}")
+            assert alice.delete(f"/system/services/{name}").status_code == 204
+
+
+def test_whoever_puts_an_oscar_below_another_member_is_told_that_it_gets_no_jobs(
+    sign_in_provider: IdentityProvider,
+) -> None:
+    with oscar_like() as goslar:
+        trusted = {"federation.allowed_clusters": [goslar.url]}
+        settings: dict[str, dict[str, Any]] = {"lubeck": trusted, "visby": trusted}
+        with federation("lubeck", "visby", provider=sign_in_provider, settings=settings) as hansa:
+            alice, name = hansa.user("alice", "lubeck"), fresh("tree")
+            members = [member("visby", f"{name}-v"), member("goslar", f"{name}-g", parent="visby")]
+            token, clusters = hansa.refresh_token("alice"), {"goslar": {"endpoint": goslar.url}}
+            wanted = stories.federated(name, members, topology="tree", token=token, clusters=clusters)
+            answer = alice.post("/system/services", json=wanted)
+            assert answer.status_code == 201, answer.text
+            assert "cluster goslar gets no jobs" in answer.headers["x-hansa-warning"]
+            assert alice.delete(f"/system/services/{name}").status_code == 204

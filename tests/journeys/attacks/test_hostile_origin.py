@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -72,6 +73,21 @@ def hand_over(hansa: Federation, bob: httpx.Client, name: str, event: bytes, job
     assert bob.get(f"/v1/jobs/{job}").status_code == 404
 
 
+@contextmanager
+def turned_hostile(hansa: Federation, liar: Listener) -> Iterator[None]:
+    """Where lubeck was, the liar answers."""
+    gate, former = hansa.gates["lubeck"], hansa.gates["lubeck"].target
+    gate.target = ("127.0.0.1", int(liar.url.rsplit(":", 1)[1]))
+    gate.shut()  # so that no connection to the honest one is left
+    gate.open()
+    try:
+        yield
+    finally:
+        gate.target = former
+        gate.shut()
+        gate.open()
+
+
 @pytest.mark.parametrize("marked", [False, True], ids=["its own service", "one that says it is a replica"])
 def test_a_trusted_cluster_does_not_say_what_may_be_touched_in_our_store(
     hansa: Federation, liar: Listener, treasure: str, marked: bool
@@ -86,19 +102,25 @@ def test_a_trusted_cluster_does_not_say_what_may_be_touched_in_our_store(
         definition["storage_providers"] = {"minio": {"default": {"endpoint": elsewhere}}}
     stories.create(bob, definition)
     liar.says[f"/v1/delegations/{job}/storage"] = its_store(bob, treasure)
-    gate, former = hansa.gates["lubeck"], hansa.gates["lubeck"].target
-    gate.target = ("127.0.0.1", int(liar.url.rsplit(":", 1)[1]))
-    gate.shut()  # so that no connection to the honest one is left
-    gate.open()
-    try:
+    with turned_hostile(hansa, liar):
         hand_over(hansa, bob, name, json.dumps(minio_event(treasure, "in/x")).encode(), job, "lubeck")
-    finally:
-        gate.target = former
-        gate.shut()
-        gate.open()
     assert any(visit.path.endswith("/storage") for visit in liar.visits)  # it was asked, and not believed
     at_home = hansa.store(hansa.user("alice", "visby"))
     assert at_home.get_object(Bucket=treasure, Key="in/x")["Body"].read() == SECRET
+    assert bob.delete(f"/system/services/{name}").status_code == 204
+
+
+def test_what_a_trusted_cluster_tells_of_its_store_is_not_kept_whatever_its_size(
+    hansa: Federation, liar: Listener
+) -> None:
+    bob, name, job = hansa.user("bob", "visby"), fresh("fat"), f"fat-{secrets.token_hex(4)}"
+    output = [{"storage_provider": "minio.default", "path": f"{name}/out"}]
+    definition: dict[str, Any] = {"name": name, "cpu": "0.1", "memory": "64Mi", "image": "debian", "script": "true"}
+    stories.create(bob, {**definition, "output": output})
+    told = {"endpoint": liar.url, "region": "x" * 250_000, "access_key": "a", "secret_key": "b"}
+    liar.says[f"/v1/delegations/{job}/storage"] = {"minio_provider": told}
+    with turned_hostile(hansa, liar):
+        hand_over(hansa, bob, name, b"x", job, "lubeck")
     assert bob.delete(f"/system/services/{name}").status_code == 204
 
 

@@ -62,6 +62,6 @@ def test_a_run_that_failed_for_its_keys_begins_anew(hansa: Federation, alice: ht
     visby = hansa.user("alice", "visby")
     eventually(lambda: stories.nothing_runs(visby, f"{name}-v"), what="failed at visby, or thrown away")
     hansa.gates["visby"].open()
-    story = ended(alice, job)
+    story = ended(alice, job, 120.0)  # a member that failed rests for a minute at most
     assert (story["status"], "visby" in story["reason"]) == ("Succeeded", True), story
     assert alice.delete(f"/system/services/{name}").status_code == 204

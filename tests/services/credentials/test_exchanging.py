@@ -17,7 +17,10 @@ import sqlalchemy as sa
 from hansa.drivers.oidc import OidcExchange, Policy
 from hansa.identity import Vault
 from hansa.services.credentials import Exchanged
+from hansa.services.credentials.errors import IssuerUnreachable
+from hansa.services.credentials.exchanging import Exchanging, Given
 from hansa.services.credentials.lineage import mark
+from hansa.services.credentials.ports import Unreachable
 from hansa.store import make_engine
 from real.identity_provider import IdentityProvider
 from real.rogue_issuer import DISCOVERY, Answer, rogue_issuer
@@ -147,6 +150,56 @@ async def test_a_revoked_token(provider: IdentityProvider, database_url: str) ->
         await _replace(here, "hello", refresh_token(provider, "refused"))
         assert (await here.keyring.standing("hello")).state == "ok"
         assert await here.bearer(service)
+
+
+class Out:
+    """An issuer that exchanges nothing, and revokes when the test lets it."""
+
+    issuers = ("https://idp",)
+
+    def __init__(self) -> None:
+        self.told, self.go = asyncio.Event(), asyncio.Event()
+
+    async def exchange(self, issuer: str, refresh_token: str) -> Exchanged:
+        raise Unreachable("it is away", asked=False)
+
+    async def revoke(self, issuer: str, refresh_token: str) -> bool:
+        self.told.set()
+        await self.go.wait()
+        return True
+
+
+def exchanging(here: Cluster, exchange: Out) -> Exchanging:
+    return Exchanging(here.lineages, exchange, here.people, here.clock, skew=30, retry_pause=60)
+
+
+async def test_a_manager_that_stops_revokes_to_the_end(sqlite: str) -> None:
+    """Whoever asked for it has gone; that the token is of no use any more must be written down all the same."""
+    out, given = Out(), Given("hello", OWNER, "a-token")
+    async with cluster(sqlite) as here:
+        here_exchanging = exchanging(here, out)
+        asking = asyncio.create_task(here_exchanging.revoke(given, OWNER))
+        async with asyncio.timeout(10):
+            await out.told.wait()
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            closing = asyncio.create_task(here_exchanging.close())
+            await asyncio.sleep(0)
+            out.go.set()
+            await closing
+        line = await here.lineages.get(given.mark)
+        assert line is not None
+        assert line.spent
+
+
+async def test_pauses_that_are_over_are_forgotten(sqlite: str) -> None:
+    async with cluster(sqlite) as here:
+        here_exchanging = exchanging(here, Out())
+        for number in range(3):
+            with pytest.raises(IssuerUnreachable):
+                await here_exchanging.fresh(Given("hello", OWNER, f"token-{number}"))
+            here.clock.ahead += 61
+        assert len(here_exchanging._left_alone) == 1
 
 
 async def test_killed_between_answer_and_store(provider: IdentityProvider, sqlite: str) -> None:

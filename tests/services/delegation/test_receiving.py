@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from hansa.identity import Vault
 from hansa.kernel.errors import HansaError
-from hansa.services import Job, Outcome, PeerRefused, PeerUnreachable, Room, Status
+from hansa.services import Backlog, Job, Outcome, PeerRefused, PeerUnreachable, Room, Status
 from hansa.services.delegation import NOBODY, SUPERSEDED, Delegation, Receipt, receiving
-from hansa.store import Database, JobStore, make_engine, schema, sqlite_url
+from hansa.store import Database, JobStore, ReceiptStore, make_engine, schema, sqlite_url
 
 PERMIT = "ab" * 32
 
@@ -67,13 +68,37 @@ async def test_a_run_that_lost_its_right_again_and_again_is_not_taken_up_for_eve
 
 
 @pytest.fixture
-async def jobs(tmp_path: Path) -> AsyncIterator[JobStore]:
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
     engine = make_engine(sqlite_url(tmp_path))
     schema.upgrade(engine)
     database = Database(engine)
     database.start()
-    yield JobStore(database)
+    yield database
     await database.close()
+
+
+@pytest.fixture
+def jobs(database: Database) -> JobStore:
+    return JobStore(database)
+
+
+async def test_an_origin_that_never_asks_how_its_jobs_ended_hands_over_no_more(database: Database) -> None:
+    receipts, backlog = ReceiptStore(database, Vault([Vault.new_key()])), Backlog()
+    room: Any = SimpleNamespace(
+        cluster_id="visby", limits=SimpleNamespace(unheard_ends=2), receipts=receipts, backlog=backlog
+    )
+    for name, origin in (("a", "lubeck"), ("b", "lubeck"), ("c", "riga")):
+        job = Job(name, "gray", "alice", Status.PENDING, 0.0, 100, 1024, b"")
+        assert await receipts.accept(Receipt(name, "gray", origin, "https://x", (origin,), PERMIT, {}, 0.0), job)
+        backlog.add(name, "alice", 0)
+    backlog.leave("a")
+    receiving.require_heard(room, "lubeck")
+    backlog.leave("b")
+    receiving.require_heard(room, "riga")
+    with pytest.raises(receiving.UnheardEnds):
+        receiving.require_heard(room, "lubeck")
+    await receipts.remove("a")  # it asked, and heard
+    receiving.require_heard(room, "lubeck")
 
 
 @pytest.mark.parametrize(

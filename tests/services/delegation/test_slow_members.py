@@ -10,34 +10,40 @@ import msgspec
 import pytest
 
 from hansa.services import Address, Credentials, Job, Service, Status, Waiting, replicas
-from hansa.services.delegation import Ranking, places
+from hansa.services.delegation import Prober, Ranking, places
 from hansa.services.delegation.handover import Delegator
+from hansa.services.peers import NodeRoom, PeerStatus
 
 _EACH = 10  # more than one member is offered at once
 _WITHIN = 20.0
 
 
+class Clock:
+    def now(self) -> float:
+        return 1000.0
+
+
 class Static(Delegator):
     """Everybody may have every job."""
 
-    async def decide(self, record: Any, job: Job, overdue: Any = ()) -> Ranking:
+    async def decide(self, record: Any, job: Job | Waiting, overdue: Any = ()) -> Ranking:
         return Ranking(tuple(record.service.federation.members))
 
 
 class Origin:
     """One service for each member; members that are `slow` never answer."""
 
-    def __init__(self, *members: dict[str, Any]) -> None:
+    def __init__(self, *members: dict[str, Any], policy: str = "static") -> None:
         self.slow: set[str] = set()
         self.under_way: dict[str, int] = {}
         self.waiting: list[Waiting] = []
         self.handed: asyncio.Queue[str] = asyncio.Queue()
-        self.services = {f"for-{number}": _service(number, one) for number, one in enumerate(members)}
+        self.services = {f"for-{number}": _service(number, one, policy) for number, one in enumerate(members)}
         jobs = SimpleNamespace(get=self._job, explain=self._yes, end=self._yes)
         ledger = SimpleNamespace(get=self._nothing, claim=self._yes, accepted=self._yes, take_back=self._yes)
         self.room: Any = SimpleNamespace(
             cluster_id="lubeck",
-            clock=SimpleNamespace(now=lambda: 1000.0),
+            clock=Clock(),
             duty=SimpleNamespace(draining=False),
             dispatcher=SimpleNamespace(
                 pending=lambda: list(self.waiting), held_back=_held_back, gone=self._gone, turned_away=set(), wake=_noop
@@ -48,6 +54,7 @@ class Origin:
             receipts=SimpleNamespace(get=lambda _: None),
             key_holders=SimpleNamespace(add=self._yes),
             peers=SimpleNamespace(find=self._peer, post_event=self._post),
+            prober=Prober(Clock(), ttl=1.0, timeout=3600.0),
         )
 
     def submit(self, service: str, job: str) -> None:
@@ -68,8 +75,12 @@ class Origin:
         async def capabilities() -> frozenset[str]:
             return replicas.showing.NEEDED
 
+        async def status(*_: Any) -> PeerStatus:
+            await self.answer(cluster)
+            return PeerStatus(0.1, (NodeRoom(4000, 2**30),), 1, 4000, 2**30, 4000, 4000, 2**30)
+
         address = Address(cluster, f"https://{cluster}", kind="hansa")
-        return SimpleNamespace(address=address, hand_over=hand_over, capabilities=capabilities)
+        return SimpleNamespace(address=address, hand_over=hand_over, capabilities=capabilities, status=status)
 
     async def _post(self, url: str, *_: Any, **__: Any) -> None:
         await self.answer(url)
@@ -89,8 +100,8 @@ class Origin:
         return True
 
 
-def _service(number: int, member: dict[str, Any]) -> Service:
-    federation = {"topology": "star", "members": [member]}
+def _service(number: int, member: dict[str, Any], policy: str) -> Service:
+    federation = {"topology": "star", "members": [member], "delegation": policy}
     return msgspec.convert({"name": f"for-{number}", "owner": "alice", "federation": federation}, Service)
 
 
@@ -104,8 +115,8 @@ def _held_back(_job: str) -> Iterator[bool]:
 
 
 @contextlib.asynccontextmanager
-async def offering(origin: Origin) -> AsyncIterator[None]:
-    delegator = Static(origin.room, threshold=1000.0, patience=1.0, hop_limit=3, formula="")
+async def offering(origin: Origin, kind: type[Delegator] = Static) -> AsyncIterator[None]:
+    delegator = kind(origin.room, threshold=1000.0, patience=1.0, hop_limit=3, formula="")
     task = asyncio.create_task(delegator.work())
     try:
         yield
@@ -113,6 +124,7 @@ async def offering(origin: Origin) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        await origin.room.prober.close()
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +155,19 @@ async def test_however_many_are_slow_jobs_go_to_others(many: int) -> None:
             assert await origin.handed.get() == later
         assert sum(origin.under_way.values()) <= 32 + 3 * many
         assert max(origin.under_way.values()) <= 8
+
+
+async def test_nor_do_they_hold_up_others_while_they_are_asked_how_they_are() -> None:
+    many = 40  # more than are ranked at once
+    names = [f"slow-{number}" for number in range(many)]
+    origin = Origin(*map(cluster, names), cluster("quick"), policy="load-based")
+    origin.slow = set(names)
+    for number in range(many):
+        origin.submit(f"for-{number}", f"slow-{number}")
+    origin.submit(f"for-{many}", "one")
+    async with offering(origin, Delegator), asyncio.timeout(_WITHIN):
+        assert await origin.handed.get() == "one"
+        assert origin.under_way["slow-39"] == 1, "it is being asked"
 
 
 async def test_endpoints_of_one_owner_have_the_places_of_one_member() -> None:

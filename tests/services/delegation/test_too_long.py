@@ -1,7 +1,8 @@
 """What becomes of a job whose member says for ever that it runs, or waits, or no? Its origin's own records decide."""
 
+import contextlib
+import ssl
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +29,8 @@ class Origin:
 
     def __init__(self, database: Database) -> None:
         self.time = 1000.0
-        self.says: AwayJob | HansaError | None = AwayJob("Running")
+        self.says: AwayJob | Exception | None = AwayJob("Running")
+        self.log: str | Exception = "done"
         self.jobs = JobStore(database)
         self.delegations = DelegationStore(database, Vault([Vault.new_key()]))
         self.receipts = ReceiptStore(database, Vault([Vault.new_key()]))
@@ -37,9 +39,16 @@ class Origin:
         self.ended_keys, self.stopped, self.offered = list[str](), list[str](), list[str]()
 
         async def away_job(*_: Any) -> AwayJob | None:
-            if isinstance(self.says, HansaError):
+            if isinstance(self.says, Exception):
                 raise self.says
             return self.says
+
+        async def away_log(*_: Any, **__: Any) -> str:
+            if isinstance(self.log, Exception):
+                raise self.log
+            return self.log
+
+        async def keep_log(*_: Any, **__: Any) -> None: ...
 
         async def cancel(job: str, _permit: str) -> None:
             self.stopped.append(job)
@@ -52,7 +61,12 @@ class Origin:
 
         oscar = Address("visby", "https://visby", kind="oscar")
         peer = SimpleNamespace(
-            address=oscar, capabilities=capabilities, away_job=away_job, listed_job=away_job, cancel=cancel
+            address=oscar,
+            capabilities=capabilities,
+            away_job=away_job,
+            listed_job=away_job,
+            away_log=away_log,
+            cancel=cancel,
         )
         room = SimpleNamespace(
             clock=SimpleNamespace(now=lambda: self.time),
@@ -62,6 +76,7 @@ class Origin:
             receipts=self.receipts,
             backlog=self.backlog,
             limits=LIMITS,
+            logs=SimpleNamespace(keep=keep_log),
             away_keys=SimpleNamespace(end=end_keys),
             peers=SimpleNamespace(find=lambda *_: peer),
             keyring=SimpleNamespace(credentials=self._nothing),
@@ -69,7 +84,7 @@ class Origin:
         )
         self.follower = Follower(cast(Any, room), lost_after=10.0)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _surely(self) -> Iterator[None]:
         """What is cut short is looked for among all that wait."""
         try:
@@ -94,7 +109,8 @@ class Origin:
         """One question to the member: the job's status, who has it, and why."""
         self.time += after
         for one in await self.delegations.active():
-            await self.follower.follow(one)
+            with contextlib.suppress(ssl.SSLError):  # which is told when all is done that can be done
+                await self.follower.follow(one)
         found = await self.jobs.get("one")
         assert found is not None
         return found.status, found.phase, found.reason
@@ -222,6 +238,28 @@ async def test_nor_is_a_job_whose_outputs_it_may_have_stored_run_twice(origin: O
     assert await origin.delegations.active() == []
 
 
+async def test_what_nobody_foresaw_is_silence(origin: Origin) -> None:
+    await origin.give_away()
+    await origin.look()
+    origin.says = ssl.SSLError("bad record")
+    assert (await origin.look(after=9))[:2] == (Status.RUNNING, "away")
+    status, phase, why = await origin.look(after=2)
+    assert (status, phase) == (Status.PENDING, "here")
+    assert "SSLError" in why
+
+
+async def test_nor_does_it_keep_a_job_from_ending(origin: Origin) -> None:
+    await origin.give_away()
+    origin.says = AwayJob("Succeeded")
+    origin.log = ssl.SSLError("bad record")
+    assert (await origin.look())[0] is Status.SUCCEEDED
+    assert origin.ended_keys == ["away one 1"]
+    assert [one.job for one in await origin.delegations.active()] == ["one"]  # it is asked again
+    origin.log = "done"
+    await origin.look()
+    assert await origin.delegations.active() == []
+
+
 @pytest.mark.parametrize("at", ["get", "explain"])
 async def test_one_that_was_taken_back_is_not_forgotten_when_the_database_goes_away(
     origin: Origin, monkeypatch: pytest.MonkeyPatch, at: str
@@ -279,6 +317,17 @@ async def test_keys_of_a_replicas_own_job_end_too(origin: Origin) -> None:
         for one in await origin.delegations.active():
             await origin.follower.follow(one)
     assert (origin.ended_keys, origin.stopped) == ([f"away {fresh.job} 1"], ["one"])
+    assert await origin.delegations.active() == []
+
+
+async def test_one_whose_receipt_there_is_over_ends_once_and_its_member_is_not_called_again(origin: Origin) -> None:
+    fresh = theirs(origin)
+    assert await origin.delegations.adopt(fresh)
+    await origin.follower.follow(fresh)
+    origin.says = PeerRefused("visby answered 500", status=500)
+    origin.time += LIMITS.keep_receipts  # the machine slept
+    await origin.follower.follow(fresh)
+    assert (origin.ended_keys, origin.stopped) == ([f"away {fresh.job} 1"], [])
     assert await origin.delegations.active() == []
 
 

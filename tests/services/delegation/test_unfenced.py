@@ -2,6 +2,7 @@
 one, whatever it was when it got the job.
 """
 
+from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import pytest
 
 from hansa.services import Address, AwayJob, Service
 from hansa.services.delegation import NOBODY, Delegation
-from hansa.services.delegation.following import Follower
+from hansa.services.delegation.following import Follower, _listed_log, live_log
 from hansa.services.replicas import NotItself
 
 TODAY = frozenset({"delegation-permits", "replica-keys"})
@@ -39,18 +40,21 @@ class Asked:
 
     async def away_log(self, _job: str, permit: str, *, timestamps: bool) -> str:
         self.by.append(permit)
-        return ""
+        return "2026-01-01T00:00:00Z hello\n" if timestamps else "hello\n"
 
     async def listed_log(self, _service: str, _job: str, credentials: Any) -> str:
         self.by.append(credentials)
-        return ""
+        return "hello\n"
 
 
 def follower(*key_holders: str) -> Follower:
     async def add(_: str) -> None: ...
 
     async def job(_: str) -> Any:
-        return SimpleNamespace(service="gray")
+        return SimpleNamespace(service="gray", ended=False)
+
+    async def given(_: str) -> Delegation:
+        return UNFENCED
 
     async def of_alice(*_: object, **__: object) -> list[str]:
         return ["of alice"]
@@ -58,6 +62,7 @@ def follower(*key_holders: str) -> Follower:
     room = SimpleNamespace(
         clock=SimpleNamespace(now=lambda: 0.0),
         jobs=SimpleNamespace(get=job),
+        delegations=SimpleNamespace(get=given),
         records=SimpleNamespace(get=lambda _: SimpleNamespace(service=Service(name="gray"))),
         key_holders=SimpleNamespace(add=add, known=lambda cluster: cluster in key_holders),
         keyring=SimpleNamespace(credentials=of_alice),
@@ -69,7 +74,7 @@ def follower(*key_holders: str) -> Follower:
 async def ask(member: Asked, *key_holders: str) -> list[str]:
     asking = follower(*key_holders)
     await asking._listed(cast(Any, member), UNFENCED)
-    await asking._listed_log(cast(Any, member), UNFENCED)
+    await _listed_log(asking.room, cast(Any, member), UNFENCED, timestamps=True)
     return member.by
 
 
@@ -81,7 +86,21 @@ async def test_an_oscar_is_asked_as_its_owner_and_a_hansa_by_permit() -> None:
 @pytest.mark.parametrize(("says", "key_holders"), [(["replica-keys"], []), (["mesh-tokens"], []), ([], ["visby"])])
 async def test_who_poses_as_less_than_it_is_is_asked_nothing(says: list[str], key_holders: list[str]) -> None:
     poser = Asked(*says)
-    for call in (follower(*key_holders)._listed, follower(*key_holders)._listed_log):
-        with pytest.raises(NotItself):
-            await call(cast(Any, poser), UNFENCED)
+    asking = follower(*key_holders)
+    with pytest.raises(NotItself):
+        await asking._listed(cast(Any, poser), UNFENCED)
+    with pytest.raises(NotItself):
+        await _listed_log(asking.room, cast(Any, poser), UNFENCED, timestamps=True)
     assert poser.by == []
+
+
+@pytest.mark.parametrize(("says", "by"), [([], "of alice"), (TODAY, UNFENCED.permit)])
+async def test_what_it_has_printed_so_far_is_asked_for_in_the_same_way(says: Collection[str], by: str) -> None:
+    member = Asked(*says)
+    room = follower().room
+    cast(Any, room).peers = SimpleNamespace(find=lambda *_: member)
+    assert await live_log(room, "one", timestamps=False) == "hello\n"
+    stamped = await live_log(room, "one", timestamps=True)
+    assert stamped is not None
+    assert stamped.endswith("Z hello\n")
+    assert member.by == [by, by]

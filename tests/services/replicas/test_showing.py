@@ -1,6 +1,5 @@
 """Is a member shown what it needs, and nothing by its own word that it could use for anything else?"""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +11,7 @@ from hansa.entrypoints.http.v1 import delegations
 from hansa.services import Credentials, Peer, PeerUnreachable, Room, Service
 from hansa.services.peers import Address
 from hansa.services.replicas import MemberKeys, NotItself, creating, showing
+from hansa.services.replicas.showing import OnlyByCoordinator
 from hansa.services.service import Federation, Member
 
 OWNERS = "Bearer of alice"
@@ -54,9 +54,9 @@ class KeyHolders:
         self.known_ones.add(cluster_id)
 
 
-def room(peer: Answering, *, restore: bool = True) -> Room:
+def room(peer: Answering, *, restore: bool = True, people: bool = True) -> Room:
     async def credentials(service: Service, cluster_id: str, *, caller: str = "") -> list[Credentials]:
-        return [Credentials(OWNERS)]
+        return [Credentials(OWNERS)] if people else []
 
     made: dict[str, Any] = {
         "limits": SimpleNamespace(oscar_members=True, restore_replicas=restore),
@@ -129,15 +129,17 @@ async def test_a_hansa_is_given_jobs_with_no_token_of_a_person_also_by_a_replica
     assert (await showing.for_jobs(here, worker, VISBY, visby, "token"))[0].authorization == OWNERS
 
 
-def renewed(before: Service | None, after: Service, secrets: Mapping[str, str]) -> bool:
-    key = "environment.secrets.hansa.group-key"
-    return creating.with_group_key(after, secrets, before)[key] != secrets[key]
+async def test_a_replica_without_a_token_of_its_owner_leaves_to_its_coordinator_who_has_to_be_shown_one() -> None:
+    here = room(Answering(), people=False)
+    tokens = {"environment.secrets.hansa.member-tokens": f'{{"{VISBY.key}": "of this pair"}}'}
+    cast(Any, here).records = SimpleNamespace(secrets=lambda _: tokens)
+    worker = msgspec.structs.replace(origin(VISBY), annotations={"oscar.grycap/federation-worker": "true"})
+    with pytest.raises(OnlyByCoordinator, match="only the coordinator hands jobs to visby"):
+        await showing.for_jobs(here, worker, VISBY, as_peer(Answering()), "token")
+    [shown] = await showing.for_jobs(here, worker, VISBY, as_peer(Answering()), "key")
+    assert shown.authorization == "Bearer of this pair"
 
 
-def test_whoever_leaves_knows_an_old_group_key() -> None:
-    both, one = origin(VISBY, RIGA), origin(RIGA)
-    secrets = {"environment.secrets.hansa.group-key": "f" * 64}
-    assert renewed(both, one, secrets)
-    assert not renewed(both, both, secrets)
-    assert not renewed(one, both, secrets)
-    assert not renewed(None, both, secrets)
+def test_a_group_key_of_an_earlier_release_is_dropped_when_the_service_is_written() -> None:
+    secrets = {"environment.secrets.hansa.group-key": "f" * 64, "environment.secrets.PASSWORD": "users-own"}
+    assert creating.without_group_key(secrets) == {"environment.secrets.PASSWORD": "users-own"}

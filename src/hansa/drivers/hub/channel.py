@@ -60,7 +60,7 @@ class Channel:
             raise errors.HubUnreachable(f"the hub at {self._hub} did not answer within {within:g} s") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, httpx.LocalProtocolError, UnicodeError):
             raise errors.HubRefused(f"{self._hub} is no address of a hub", hint="https://host:port") from None
-        except (httpx.HTTPError, ssl.SSLError) as error:
+        except httpx.HTTPError as error:
             self.breaks += not isinstance(error, httpx.ConnectError)
             raise _broken(self._hub, error) from None
         finally:

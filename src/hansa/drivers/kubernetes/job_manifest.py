@@ -133,7 +133,8 @@ def _script(order: services.RunOrder, shape: Shape) -> dict[str, Any]:
 
 
 def _stager(name: str, way: str, order: services.RunOrder, shape: Shape) -> dict[str, Any]:
-    mounts = [*pods.work_mounts(), {"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True}]
+    mounts = [*pods.work_mounts(), {"name": "notes", "mountPath": paper.NOTES}]
+    mounts.append({"name": "order", "mountPath": paper.ORDER_FOLDER, "readOnly": True})
     if order.service.mount.path:
         mounts.append({"name": "mount", "mountPath": paper.MOUNT})
     disk = not _is_queued(order, shape)
@@ -147,7 +148,7 @@ def _volumes(order: services.RunOrder) -> list[dict[str, Any]]:
         name = environment.input_name(events.interpret(order.event))
         found.append(pods.secret_volume("input", order.name, {"input": name}))
     if stages_in(order) or plans.carries(order):
-        found.append(pods.secret_volume("order", order.name, {"order.json": "order.json"}))
+        found += [pods.secret_volume("order", order.name, {"order.json": "order.json"}), *pods.empty(order, "notes")]
     if order.service.mount.path:
         found += pods.empty(order, "mount")
     return found

@@ -29,6 +29,8 @@ class Shape:
     """Of users' images."""
     pull_secrets: tuple[str, ...] = ()
     """For the registry of `stager_image`."""
+    shared: bool = False
+    """Whether several people's pods are in one namespace: then none names a Secret for a registry itself."""
     user: int = 10001
     """Scripts run as this user: never as root."""
     node: str = "kubernetes"
@@ -192,14 +194,13 @@ def body(
 ) -> dict[str, Any]:
     """A pod's specification; `containers` are of the user's image, `parts` are what else is particular to it."""
     pulled = {"imagePullPolicy": shape.pull_policy} if shape.pull_policy else {}
+    named = () if shape.shared else order.service.image_pull_secrets
     chosen = {
         "priorityClassName": shape.priority_class,
         "nodeSelector": dict(shape.node_selector),
         "affinity": _beside_others(order),
         "tolerations": [dict(one) for one in shape.tolerations],
-        "imagePullSecrets": [
-            {"name": name} for name in dict.fromkeys((*order.service.image_pull_secrets, *shape.pull_secrets))
-        ],
+        "imagePullSecrets": [{"name": name} for name in dict.fromkeys((*named, *shape.pull_secrets))],
     }
     return {
         "automountServiceAccountToken": False,

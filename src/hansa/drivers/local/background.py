@@ -41,9 +41,3 @@ class Background:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("background work failed", task=task.get_name(), exc_info=error)
-
-
-async def stopped(task: asyncio.Task[Any]) -> None:
-    """Cancels one task and waits for its end; its failure, if any, is the owner's to report."""
-    task.cancel()
-    await asyncio.wait([task])

@@ -145,8 +145,8 @@ def _check(image: Path) -> None:
 
 def attach(image: Path, *, fresh: bool = False, lasting: bool = False) -> Attached:
     """An image is on one device at a time, or two would write over each other: one that a run may still have is looked
-    for, unless the image is `fresh`. Calls for one image must not overlap. What must outlive this machine's own death
-    is `lasting`: else neither its users nor its end make the machine's disk write out everything."""
+    for, unless the image is `fresh`. Calls for one image must not overlap. A `lasting` image keeps write barriers, so
+    that its content survives a crash of the machine; others go without, which is faster."""
     device = None if fresh else _looped_before(image)
     if device is None:
         if not fresh:

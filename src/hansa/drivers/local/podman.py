@@ -75,16 +75,16 @@ class PodmanRuntime:
         gid = uid if launch.group is None else launch.group
         await asyncio.to_thread(_give, launch.workdir, uid, gid)
         name = f"hansa-{self._instance}-{launch.id}"
-        with self._podman.private_configuration(name, launch.env) as configuration:
-            await self._podman.call(
-                "create",
-                *self._options(launch, name, uid, gid),
-                *_program(launch, image),
-                failing=f"the container of {launch.id} could not be made",
-                configuration=configuration,
-            )
         container = Container(self._podman, name, launch)
         try:
+            with self._podman.private_configuration(name, launch.env) as configuration:
+                await self._podman.call(
+                    "create",
+                    *self._options(launch, name, uid, gid),
+                    *_program(launch, image),
+                    failing=f"the container of {launch.id} could not be made",
+                    configuration=configuration,
+                )
             await container.begin()
         except BaseException:
             await container.remove()

@@ -10,10 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import structlog
+
 from hansa import resources, services
 from hansa.drivers.local.background import Background
 from hansa.drivers.local.engine import Engine
 from hansa.drivers.local.instance import Instance, Pace, RecentLines
+
+_log = structlog.get_logger("hansa.services")
 
 
 @dataclass(slots=True)
@@ -99,7 +103,7 @@ class Replicas:
 
     async def _keep(self, place: _Place, number: int) -> None:
         pause = self._pace.first_pause
-        service = self.order.service.name
+        service, task = self.order.service.name, asyncio.current_task()
         while True:
             id = f"{service}-{number}-{secrets.token_hex(4)}"
             await self._hold(id, place)
@@ -107,6 +111,11 @@ class Replicas:
             self._changed()
             try:
                 reason = await instance.live(self._changed)
+            except Exception as error:  # one that ends badly is followed by another, as every other is
+                if task is not None and task.cancelling():  # told to end, and failed on the way
+                    raise
+                _log.exception("an instance of an exposed service ended badly", service=service, instance=id)
+                reason = f"it ended badly: {error}"
             finally:
                 place.instance = None
                 self._admission.release(id)

@@ -120,6 +120,9 @@ class Staging:
                 if way == "carry":
                     await self._until_there_is_room()
                 told = await self._moved(way, await lent, mounted)
+                if told.get("unheard"):  # the store lost them, or they ended with a right, which lending asks for
+                    async with self._keys(way) as others:
+                        told = await self._moved(way, await others, mounted)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -127,7 +130,7 @@ class Staging:
         if "failed" not in told:
             return told
         if told.get("temporary"):
-            raise StoreAway(told["failed"], hint="it is tried again with the next job; see that the store answers")
+            raise StoreAway(told["failed"], hint="see that the store answers, then submit the job again")
         if needed := told.get("needed"):
             raise NotMoved(words.disk_too_small(needed, self.order.disk), hint=words.MORE_DISK)
         if told.get("disk") in _NO_ROOM and self.order.disk:
@@ -195,7 +198,7 @@ class Staging:
     def _reach(self, way: str) -> Reach:
         """Raises `Forbidden` if the right to it was lost since the run was ordered."""
         whole = self.order.reach
-        whole.still()
+        whole.require_rights()
         return replace(whole, write=frozenset()) if way == "bring" else replace(whole, read=frozenset())
 
     async def _surely_told(self, way: str, plan: Plan) -> Mapping[str, Any]:
@@ -235,15 +238,19 @@ class Staging:
         while True:
             message, fds = await channel.hear()
             match message:
+                case {"end": True} if fds:
+                    told = _file(fds.pop(0))
+                    protocol.close(fds)
+                    with told:
+                        return await asyncio.to_thread(_read, told)
+            protocol.close(fds)  # nothing else brings any: a child that was taken over must not fill our table of them
+            match message:
                 case {"say": [str(level), str(text)]}:
                     self.say(level, text)
                 case {"dial": int(number)} if 0 <= number < len(plan.stores):
                     await self._dialled(channel, plan.stores[number])
                 case {"sign": [int(number), *request]} if 0 <= number < len(plan.stores):
                     await channel.send({"headers": self._signed(plan.stores[number], *request)})
-                case {"end": True} if fds:
-                    with _file(fds[0]) as file:
-                        return await asyncio.to_thread(_read, file)
                 case _:
                     raise SandboxLost("the child that moves files said something unexpected")
 
@@ -263,7 +270,7 @@ class Staging:
     ) -> Mapping[str, str] | None:
         if not (store.asks and _allowed(self.order.reach, method, bucket, key, query)):
             return None
-        self.order.reach.still()  # no keys end when a right does: each request is looked at
+        self.order.reach.require_rights()  # no keys end when a right does: each request is looked at
         return s3.signed(plans.with_keys(store, self.own.root), method, bucket, key, query, payload)
 
 
@@ -313,6 +320,8 @@ class _Channel:
             except BlockingIOError:
                 await self._readable()
                 continue
+            except (ValueError, RecursionError) as error:
+                raise SandboxLost("the child that moves files said something unexpected") from error
             if message is None:
                 raise SandboxLost("the child that moves files is gone")
             return message, fds

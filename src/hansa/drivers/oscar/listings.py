@@ -45,6 +45,8 @@ class Listing:
 
     def _count(self, job: Mapping[str, Any]) -> None:
         status = job.get("status")
+        if not isinstance(status, str):
+            return
         if status in _WAITING:
             self._pending += 1
         elif status == "Succeeded":

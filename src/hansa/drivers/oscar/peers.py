@@ -3,9 +3,10 @@
 `bootstrap` opens it once and closes it at the end. It hands out an `OscarPeer` only after `trust.py` agreed.
 """
 
+import asyncio
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from urllib.parse import urlsplit
 
 import httpx
@@ -23,6 +24,8 @@ from hansa.services import peers
 
 # TLS to trust, and the literal addresses with their ports that the operator named as endpoints
 Outward = Callable[[ssl.SSLContext | bool, Collection[Pair]], httpx.AsyncBaseTransport]
+
+_MANY = 200
 
 
 class OscarPeers:
@@ -53,9 +56,11 @@ class OscarPeers:
         address = self._trust.address(cluster_id, endpoint)
         return OscarPeer(address, self._line, self._limits, self._abilities[address.endpoint], self._clock)
 
-    def know(self, told: Iterable[peers.Address]) -> dict[str, str]:
-        """What the hub says of the federation; see `Trust.learn`."""
-        return self._trust.learn(told)
+    async def know(self, told: Sequence[peers.Address]) -> dict[str, str]:
+        """What the hub says of the federation; see `Trust.learn`. Many are judged aside."""
+        many = len(told) > _MANY
+        judged = await asyncio.to_thread(self._trust.judge, told) if many else self._trust.judge(told)
+        return self._trust.believe(judged)
 
     async def ping(self, cluster_id: str, timeout: float) -> float:
         """Seconds until its manager said that it lives. Nothing secret is sent, and nothing at all to an address that

@@ -16,14 +16,21 @@ _Status = Literal["Pending", "Running", "Succeeded", "Failed"]
 _MOST_CAPABILITIES = 256
 _LONGEST_REASON = 1000
 _LONGEST_TOKEN = 16 * 1024
+# What is told of a store is kept with each job.
+_LONGEST_OF_STORE = {
+    "endpoint": 2048,
+    "region": 64,
+    "access_key": 256,
+    "secret_key": 256,
+    "session_token": 8 * 1024,  # no store takes a longer header
+    "reach": 16 * 1024,
+}
 _LONGEST_LIFE = 86400.0  # seconds for which a token is believed to be good; then it is asked for anew
 
 
 def storage(answer: Answer) -> tuple[StoreAddress, Keys]:
     """`minio_provider` of `/system/config`, and of the storage of a delegation."""
-    provider = answer.document().get("minio_provider")
-    if not isinstance(provider, Mapping):
-        raise answer.nonsense("without a minio_provider")
+    provider = _provider(answer)
     endpoint, region, access_key, secret_key = (
         _text(provider, name) for name in ("endpoint", "region", "access_key", "secret_key")
     )
@@ -36,14 +43,24 @@ def storage(answer: Answer) -> tuple[StoreAddress, Keys]:
 
 def lent(answer: Answer) -> dict[str, str]:
     """The store of a job's data: with keys, or, if it lends none, with what the job may touch there."""
-    provider = answer.document().get("minio_provider")
-    reach = _text(provider, "reach") if isinstance(provider, Mapping) else ""
-    if isinstance(provider, Mapping) and reach and not _text(provider, "access_key"):
+    provider = _provider(answer)
+    reach = _text(provider, "reach")
+    if reach and not _text(provider, "access_key"):
         verify = "false" if provider.get("verify") is False else "true"
         place = {"endpoint": _text(provider, "endpoint"), "region": _text(provider, "region"), "verify": verify}
         return {**place, "access_key": "", "reach": reach}
     address, keys = storage(answer)
     return address.with_keys(keys)
+
+
+def _provider(answer: Answer) -> Mapping[str, Any]:
+    provider = answer.document().get("minio_provider")
+    if not isinstance(provider, Mapping):
+        raise answer.nonsense("without a minio_provider")
+    for name, longest in _LONGEST_OF_STORE.items():
+        if len(_text(provider, name)) > longest:
+            raise answer.nonsense(f"a store whose {name} has more than {longest} characters")
+    return provider
 
 
 def away_job(answer: Answer, now: float) -> peers.AwayJob:

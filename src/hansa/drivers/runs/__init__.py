@@ -1,3 +1,4 @@
-"""What does every engine need for a run? What a script finds (`environment`), how its inputs come and its outputs go
-(`staging`, `stores`, `webdav`), and what it left (`left_files`). The drivers `local` and `kubernetes` share it.
+"""What does every engine need for a run? What a script finds (`environment`), what is fetched and stored (`plans`), the
+program that moves the files (`stager`), and what is told about it (`reply`, `words`, `log_shares`). The drivers `local`
+and `kubernetes` share it.
 """

@@ -28,7 +28,7 @@ def moving_limit(seconds: float) -> str:
 
 
 def out_of_disk(disk: int) -> str:
-    return f"out of disk: its files, or a volume of it, came to more than they may; its own limit is {_size(disk)}"
+    return f"out of disk: the run's files, or a volume that it mounts, exceeded their limit ({_size(disk)} for files)"
 
 
 def disk_full(disk: int) -> str:

@@ -101,6 +101,20 @@ class Relay:
             writer.transport.abort()
             return
         try:
+            await self._pass_on(reader, writer, answers, store)
+            await self._sent(writer, store)
+        finally:
+            for end in (writer, store):
+                end.transport.abort()
+
+    async def _pass_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        answers: asyncio.StreamReader,
+        store: asyncio.StreamWriter,
+    ) -> None:
+        try:
             async with _unless_silent(self._silence) as heard, asyncio.TaskGroup() as ways:
                 ways.create_task(_carry(reader, store, heard))
                 ways.create_task(_carry(answers, writer, heard))
@@ -109,9 +123,14 @@ class Relay:
                 end.transport.abort()  # who does not read what there is would keep it open
         except* OSError:
             pass  # either side may leave at any time
-        finally:
-            for end in (writer, store):
-                end.close()
+
+    async def _sent(self, *ends: asyncio.StreamWriter) -> None:
+        """What is left for them is a part of the visit, and counts: who does not read it would keep it open."""
+        for end in ends:
+            end.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(self._silence, _SILENCE)):
+                await asyncio.gather(*(end.wait_closed() for end in ends), return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

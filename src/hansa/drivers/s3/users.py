@@ -5,10 +5,17 @@ effective when it returns, and, because names travel as message fields, nothing 
 command. SeaweedFS keeps identities and policies as files, so their names are derived (`policies.name_of`);
 the access key is the user's own.
 
+SeaweedFS keeps all of them in memory, too. A change of a user replaces that memory by a copy, and forgets what another
+change put there meanwhile: a user, or the policy that opens something to one. So users are changed one at a time, and
+no policy meanwhile; policies are changed in place, and together.
+
 Every identity names three policies: its own, the one of the published buckets, and one that takes the right to add
 anything. So `grant` writes one policy, and `publish` and `close_to_people` write one however many users there are. A
 policy that does not exist allows nothing, and takes nothing."""
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -22,6 +29,38 @@ from hansa.storage import Keys
 
 _SERVICE = "/iam_pb.SeaweedIdentityAccessManagement/"
 _PATIENCE = 10.0
+_HINT = "check that the embedded object store runs"
+_CHANGES_OF_USERS = frozenset({"CreateUser", "UpdateUser", "DeleteUser"})
+_CHANGES_OF_POLICIES = frozenset({"PutPolicy", "DeletePolicy"})
+
+
+class _Changes:
+    """Whose change is made now? A user's alone, policies' together; whoever came first goes first."""
+
+    def __init__(self) -> None:
+        self._entrance = asyncio.Lock()
+        self._together = 0
+        self._none_together = asyncio.Event()
+        self._none_together.set()
+
+    @contextlib.asynccontextmanager
+    async def turn(self, method: str) -> AsyncIterator[None]:
+        if method in _CHANGES_OF_USERS:
+            async with self._entrance:
+                await self._none_together.wait()
+                yield
+        elif method in _CHANGES_OF_POLICIES:
+            async with self._entrance:
+                self._together += 1
+                self._none_together.clear()
+            try:
+                yield
+            finally:
+                self._together -= 1
+                if not self._together:
+                    self._none_together.set()
+        else:
+            yield
 
 
 class SeaweedUsers:
@@ -30,6 +69,7 @@ class SeaweedUsers:
     def __init__(self, filer: Filer, root: Keys) -> None:
         self._filer, self._root = filer, root
         self._channel: Any = None
+        self._changes = _Changes()
 
     async def close(self) -> None:
         if self._channel is not None:
@@ -97,10 +137,17 @@ class SeaweedUsers:
         if self._channel is None:
             self._channel = self._filer.channel()
         ask = unary(self._channel, _SERVICE + method, request, answer)
-        try:
-            return await ask(MESSAGES[request](**fields), timeout=_PATIENCE, metadata=self._filer.proof())
-        except grpc.aio.AioRpcError as error:
-            raise _translated(error, method) from error
+        async with contextlib.AsyncExitStack() as turn:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await turn.enter_async_context(self._changes.turn(method))
+                return await ask(MESSAGES[request](**fields), timeout=_PATIENCE, metadata=self._filer.proof())
+            except TimeoutError as error:
+                raise StoreUnreachable(
+                    f"the object store's user administration is busy: {method}", hint=_HINT
+                ) from error
+            except grpc.aio.AioRpcError as error:
+                raise _translated(error, method) from error
 
 
 def _identity(name: str, keys: Keys) -> Any:
@@ -121,4 +168,4 @@ def _translated(error: grpc.aio.AioRpcError, method: str) -> HansaError:
         case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
             return Forbidden(message, hint="the store was started with another filer signing key")
         case _:
-            return StoreUnreachable(message, hint="check that the embedded object store runs")
+            return StoreUnreachable(message, hint=_HINT)

@@ -97,3 +97,7 @@ def _translated() -> Iterator[None]:
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:
         # both libraries have the same names for them
         raise getattr(httpx, type(error).__name__, httpx.TransportError)(str(error)) from error
+    except TimeoutError as error:
+        raise httpx.ReadTimeout(str(error)) from error
+    except OSError as error:  # a TLS record that cannot be read, for one: the library lets that pass as it is
+        raise httpx.ReadError(str(error)) from error

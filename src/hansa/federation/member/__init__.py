@@ -1,7 +1,8 @@
 """A manager's side of the federation: does it belong, and what does it tell its hub and learn from it?
 
 `agent` joins, leaves and says how things stand; `session` keeps the conversation going; `watching` does what the hub
-wants; `links` measures the way to the other clusters. `beats`, `pacing` and `renewal` decide, and wait for nobody.
+wants; `neighbours` are the other clusters, and `links` measures the way to them. `beats`, `pacing` and `renewal`
+decide, and wait for nobody.
 """
 
 from hansa.federation.member import errors

@@ -10,11 +10,14 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from hansa.federation.member.ports import Probe
 from hansa.kernel.clock import Clock
 from hansa.kernel.errors import HansaError
 from hansa.messages.members import LinkSeen, Neighbour
 
+_log = structlog.get_logger("hansa.membership")
 _WINDOW = 20  # probes
 _FAILURES, _ANSWERS = 3, 2  # in a row until a link is down, or up again
 _PER_ROUND, _AT_ONCE, _MOST_TOLD = 64, 8, 512
@@ -127,6 +130,9 @@ class Links:
             return None, f"no answer within {self._timeout:g} s"
         except HansaError as error:
             return None, error.message
+        except Exception as error:  # one that is hostile must not stop what we do for the others
+            _log.exception("a cluster cannot be asked", cluster=neighbour.id)
+            return None, f"it cannot be asked ({type(error).__name__})"
 
     def told(self, preferred: frozenset[str] = frozenset()) -> Sequence[LinkSeen]:
         """What the hub should know; of very many, those we talk to first."""

@@ -130,7 +130,7 @@ class Cluster(Protocol):
         refused and why, and then everything is as before."""
         ...
 
-    def know(self, neighbours: Sequence[Neighbour]) -> None:
+    async def know(self, neighbours: Sequence[Neighbour]) -> None:
         """The clusters that may be sent credentials, besides those of the manager's own settings."""
         ...
 

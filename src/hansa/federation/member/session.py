@@ -235,8 +235,9 @@ class Session:
             if self._notebook.now.standing == "removed":
                 self._news.clear()
                 await self._news.wait()
-            if not await self.look(_WAIT):
-                await asyncio.sleep(self._watch_pace.failed())
+            answered = await self.look(_WAIT)
+            pace = self._watch_pace
+            await asyncio.sleep(pace.pause(asyncio.get_running_loop().time()) if answered else pace.failed())
 
     async def look(self, wait: float) -> bool:
         """Asks for what is newer, and does it; False if the hub could not be asked."""

@@ -4,9 +4,11 @@ Everything here may be repeated. What was told last is on disk, so a manager tha
 settings and its neighbours.
 """
 
-import msgspec
+import asyncio
+
 import structlog
 
+from hansa.federation.member import neighbours
 from hansa.federation.member.links import Links
 from hansa.federation.member.notebook import Notebook
 from hansa.federation.member.ports import Cluster, Line, Progress
@@ -22,6 +24,7 @@ class Watch:
         self._cluster = cluster
         self._links = links
         self._notebook = notebook
+        self._turn = asyncio.Lock()  # what is told and that nothing is told any more come on different ways
         self._generation = 0  # up to which everything was dealt with
         self.round = 0  # another whenever all is to be asked for anew
         self.error = ""  # why the newest settings are not in force
@@ -61,15 +64,20 @@ class Watch:
     async def take(self, fresh: Desired, asked_in: int) -> bool:
         """Whether anything in it is new to us. An answer to a question of a former round is no answer to the one that
         is due: it tells only what is newer than what we knew then."""
-        former = self.desired
-        whole = _merged(former, fresh)
-        await self._notebook.change(desired=whole)
-        if whole.roots and (former is None or former.roots != whole.roots):
-            await self._trust(whole.roots)
-        await self._put_in_force(whole)
-        if asked_in == self.round:
-            self._generation = fresh.generation
-        return former != whole
+        async with self._turn:
+            former = self.desired
+            whole = await neighbours.merged(former, fresh)
+            if whole is None:
+                _log.warning("the hub told of more clusters than are remembered; all are asked for anew")
+                self.start_over()
+                return False
+            await self._notebook.change(desired=whole)
+            if whole.roots and (former is None or former.roots != whole.roots):
+                await self._trust(whole.roots)
+            await self._put_in_force(whole)
+            if asked_in == self.round:
+                self._generation = fresh.generation
+            return former != whole
 
     async def _trust(self, roots: str) -> None:
         try:
@@ -91,11 +99,12 @@ class Watch:
 
     async def let_go(self) -> None:
         """No hub tells us anything any more: the manager's own settings, no neighbours, every duty."""
-        self._generation, self.error = 0, ""
-        await self._notebook.change(desired=None, settings={}, documents=(), leaving=False)
-        self._know(())
-        self.take_duty()
-        await self._cluster.apply({})
+        async with self._turn:
+            self._generation, self.error = 0, ""
+            await self._notebook.change(desired=None, settings={}, documents=(), leaving=False)
+            await self._know(())
+            self.take_duty()
+            await self._cluster.apply({})
 
     def take_duty(self) -> None:
         self._cluster.set_duty(cordoned=self.cordoned, draining=self.draining)
@@ -112,7 +121,7 @@ class Watch:
         )
 
     async def _put_in_force(self, told: Desired) -> None:
-        self._know(told.neighbours)
+        await self._know(told.neighbours)
         self.take_duty()
         await self._settle(told)
 
@@ -129,16 +138,6 @@ class Watch:
         self.error = ""
         await self._notebook.change(settings=told.settings, documents=told.documents)
 
-    def _know(self, neighbours: tuple[Neighbour, ...]) -> None:
-        self._cluster.know(neighbours)
-        self._links.know(neighbours)
-
-
-def _merged(former: Desired | None, fresh: Desired) -> Desired:
-    """With all neighbours, of which a newer answer names only those that changed."""
-    if fresh.whole or former is None:
-        return fresh
-    known = {one.id: one for one in former.neighbours} | {one.id: one for one in fresh.neighbours}
-    for gone in fresh.gone:
-        known.pop(gone, None)
-    return msgspec.structs.replace(fresh, neighbours=tuple(known.values()), gone=(), whole=True)
+    async def _know(self, others: tuple[Neighbour, ...]) -> None:
+        await self._cluster.know(others)
+        self._links.know(others)

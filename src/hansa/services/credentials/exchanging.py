@@ -63,6 +63,7 @@ class Exchanging:
         self._retry_pause = retry_pause
         self._fresh = FreshTokens(clock, skew)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._revoking: set[asyncio.Task[str]] = set()
         self._left_alone: dict[str, float] = {}  # until when an issuer that did not answer is not asked for a token
         self._unsaved: dict[str, tuple[Lineage, AuditEntry]] = {}  # the store was away when the issuer rotated
 
@@ -91,6 +92,8 @@ class Exchanging:
     async def revoke(self, given: Given, actor: str) -> str:
         """The token is of no use to us any more, whatever its issuer says; returns what it said, as a sentence."""
         task = asyncio.create_task(self._revoke(given, actor), name=f"revoke the token of {given.service}")
+        self._revoking.add(task)
+        task.add_done_callback(self._revoking.discard)
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen, also if the caller has gone
         return await asyncio.shield(task)
 
@@ -98,7 +101,10 @@ class Exchanging:
         return self._fresh.known(given.mark)
 
     async def close(self) -> None:
+        """Waits for what is under way: it is bounded in time, and a token that was revoked must not be shown again."""
         await self._fresh.close()
+        if self._revoking:
+            await asyncio.wait(self._revoking)
 
     def _turn(self, mark: str) -> asyncio.Lock:
         return self._turns.setdefault(mark, asyncio.Lock())
@@ -166,6 +172,7 @@ class Exchanging:
         else:
             assert isinstance(failure, ClientRefused)
             state, action, reason, begun = "misconfigured", "token.misconfigured", failure.what, line.begun
+        self._left_alone = {mark: until for mark, until in self._left_alone.items() if until > now}
         self._left_alone[line.mark] = now + self._retry_pause
         since = line.since if line.state == state else now
         after = replace(line, state=state, since=since, reason=reason, begun=begun)

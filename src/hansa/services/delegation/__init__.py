@@ -6,6 +6,7 @@ only one run publish its outputs.
 """
 
 from hansa.services.delegation.ledger import (
+    ADOPTED_NAMES,
     AT_HOME,
     CALLED_OFF,
     GIVEN_BACK,
@@ -26,6 +27,7 @@ from hansa.services.delegation.probing import Prober
 
 # the others act on the whole room, which itself names this package: import them by name
 __all__ = [
+    "ADOPTED_NAMES",
     "AT_HOME",
     "CALLED_OFF",
     "GIVEN_BACK",

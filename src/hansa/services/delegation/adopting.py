@@ -27,6 +27,7 @@ from hansa.services.delegation.ledger import (
     READS,
     SERVICE,
     SUBMITTER,
+    Borrowing,
     Delegation,
     adopted_name,
     new_permit,
@@ -63,25 +64,42 @@ def _is_mesh(service: Service) -> bool:
 
 
 @contextlib.contextmanager
-def under_way(room: Room, job: str) -> Iterator[None]:
-    """At the replica: the origin is told that a job is here also before it is written down, and a run at all times."""
+def under_way(room: Room, service: Service, job: str) -> Iterator[None]:
+    """Forget the temporary permit of this job when the block ends, or the last of several blocks for the same job."""
+    one = room.borrowed.setdefault((job, service.name), Borrowing())
+    one.requests += 1
     try:
         yield
     finally:
-        room.borrowed.pop(job, None)
+        one.requests -= 1
+        if not one.requests:
+            del room.borrowed[job, service.name]
 
 
-def permit_for(room: Room, job: str) -> str:
-    """What this job's origin will show to ask about it: noted before the origin hears of the job."""
-    known = room.receipts.get(job)
-    room.borrowed[job] = known.permit if known is not None and known.permit else new_permit()
-    return room.borrowed[job]
+def permit_for(room: Room, service: Service, job: str) -> str:
+    """What this job's origin will show to ask about it: noted before the origin hears of the job. A request that is
+    repeated while the first one is under way gets the same. A job of another service has another permit, whatever its
+    name: permits of one origin are not for the others."""
+    one = room.borrowed[job, service.name]
+    if not one.permit:
+        known = room.receipts.of(job, service.name)
+        one.permit = known.permit if known is not None and known.permit else new_permit()
+    return one.permit
 
 
-async def ask(room: Room, service: Service, peer: Peer, job: str, body: bytes, caller: str = "") -> dict[str, str]:
+def is_under_way(room: Room, job: str, permit: str) -> bool:
+    """At the replica: the origin is told that a job is here also before it is written down, and a run at all times."""
+    return any(
+        name == job and bool(one.permit) and same_secret(permit, one.permit) for (name, _), one in room.borrowed.items()
+    )
+
+
+async def ask(
+    room: Room, service: Service, peer: Peer, job: str, body: bytes, permit: str, caller: str
+) -> dict[str, str]:
     """At the replica: the store of this job's data, with keys, for the `caller` whose authorization this is."""
     origin = service.annotations.get(ORIGIN_SERVICE, "")
-    wanted = Adoption(origin, _own_name(service), job, permit_for(room, job), caller)
+    wanted = Adoption(origin, _own_name(service), job, permit, caller)
     return await peer.adopt(wanted, key_of(room, service), body)
 
 
@@ -132,7 +150,11 @@ async def adopt(
     job, permit = names.job(wanted.job), wanted.permit
     record, member = _member(room, names.service(wanted.service), wanted.member, key)
     main = await _main(room, record.service, member, wanted.of) if wanted.of else None
-    submitter, event = await _behind(room, record, event, main, caller)
+    ours = await _our_job(room, record.service, main)
+    if ours is not None:  # whoever is named as its caller
+        submitter, event, caller = ours.owner, ours.event, None
+    else:
+        submitter, event = _behind(record, event, main, caller)
     reads = lending.reads(submitter, event)
     known = await room.delegations.get(_name(record.service, member, job))
     if known is None:
@@ -141,10 +163,10 @@ async def adopt(
         noted: dict[str, Any] = {READS: reads}
         if caller is not None:
             noted |= {SUBMITTER: submitter, EVENT: _mark(event)}
-        elif wanted.of:
+        if wanted.of:
             noted[OF] = names.job(wanted.of)
-            if main is not None:
-                noted[MAIN] = [main.job, main.epoch]
+        if main is not None:
+            noted[MAIN] = [main.job, main.epoch]
         known = await _note(room, record, member, job, permit, noted)
     if not same_secret(permit, known.permit) or known.decision.get(READS, reads) != reads:
         raise _another(job)
@@ -168,17 +190,20 @@ def _another(job: str) -> errors.Conflict:
     return errors.Conflict(f"there is another job {job} at that member", hint="submit it under another name")
 
 
-async def _behind(
-    room: Room, record: Record, event: bytes, main: Delegation | None, caller: Caller | None
-) -> tuple[str, bytes]:
-    """By whose right the input is read, and which. For a job that this member has from us that is known here; for one
-    whose caller was there it is theirs, and no other than they named; else the owner's, for what the service names."""
-    service = record.service
+async def _our_job(room: Room, service: Service, main: Delegation | None) -> Job | None:
+    """What this member has from us, if it began here: then its input is known here, and by whose right it is read."""
     found = await room.jobs.get(main.job) if main is not None and not main.adopted else None
-    if found is not None and found.service == service.name and room.receipts.get(found.name) is None:
-        if found.ended:
-            raise NotAdopted(f"job {found.name} has ended")
-        return found.owner, found.event
+    if found is None or found.service != service.name or room.receipts.get(found.name) is not None:
+        return None
+    if found.ended:
+        raise NotAdopted(f"job {found.name} has ended")
+    return found
+
+
+def _behind(record: Record, event: bytes, main: Delegation | None, caller: Caller | None) -> tuple[str, bytes]:
+    """By whose right the input of any other job is read, and which. For one whose caller was there it is theirs, and no
+    other than they named; else the owner's, for what the service names."""
+    service = record.service
     if not _is_mesh(service):
         raise replicas.KeyRefused("replicas of this federation do not ask for keys of their own")
     if caller is not None:
@@ -213,8 +238,7 @@ def _mark(event: bytes) -> str:
 async def _note(
     room: Room, record: Record, member: Member, job: str, permit: str, noted: Mapping[str, Any]
 ) -> Delegation:
-    mine = [one for one in await room.delegations.active() if one.adopted]
-    if sum(_is_at(one, member) for one in mine) >= _MOST_OPEN:
+    if await room.delegations.adopted_at(member.cluster_id, member.service_name) >= _MOST_OPEN:
         raise errors.Temporary(f"{member.key} has {_MOST_OPEN} open jobs of its own", retry_after=10)
     now = room.clock.now()
     fresh = Delegation(
@@ -231,9 +255,12 @@ async def _note(
         given=now,
         named=job,
     )
-    if not await room.delegations.adopt(fresh):
+    if await room.delegations.adopt(fresh):
+        return fresh
+    known = await room.delegations.get(fresh.job)  # the same request came twice at once, or another one of that name
+    if known is None:
         raise _another(job)
-    return fresh
+    return known
 
 
 def _member(room: Room, name: str, member_key: str, key: str) -> tuple[Record, Member]:

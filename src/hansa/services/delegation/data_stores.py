@@ -54,10 +54,11 @@ async def of_worker(room: Room, service: Service, job: str, body: bytes, authori
     reads = isinstance(events.interpret(body), events.ObjectInput)  # by the caller's right; all else is by the owner's
     caller = by_caller[0].authorization if by_caller and reads else ""
     if adopting.key_of(room, service) and (not caller or await _adopts_for_callers(room, service, home)):
+        permit = adopting.permit_for(room, service, job)
         store = await _asked(
-            room, service, home, home, lambda peer: adopting.ask(room, service, peer, job, body, caller)
+            room, service, home, home, lambda peer: adopting.ask(room, service, peer, job, body, permit, caller)
         )
-        return Found(store, room.borrowed[job])
+        return Found(store, permit)
     known = [*by_caller, *await room.keyring.credentials(service, home)]
     if not known:
         raise OriginUnreachable(

@@ -112,13 +112,13 @@ class Follower:
             await self._silent(delegation, error.message)  # it belongs to the federation no more
             return
         try:
-            if delegation.fenced:
-                found = await peer.away_job(delegation.known_as, delegation.permit)
-            else:
-                found = await self._listed(peer, delegation)
+            found = await self._asked(peer, delegation)
         except HansaError as error:
             await self._silent(delegation, error.message)  # who says no tells as little as one that is gone
             return
+        except Exception as error:  # and so does one whose answer nobody foresaw
+            await self._silent(delegation, f"it cannot be asked ({type(error).__name__})")
+            raise
         now = room.clock.now()
         if found is None:
             # one that ended was told so, and only we had not written that down yet
@@ -137,6 +137,11 @@ class Follower:
         await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=since)
         if why := await self._overdue(delegation):
             await self._too_long(delegation, why)
+
+    async def _asked(self, peer: Peer, delegation: Delegation) -> AwayJob | None:
+        if delegation.fenced:
+            return await peer.away_job(delegation.known_as, delegation.permit)
+        return await self._listed(peer, delegation)
 
     async def _has_reason(self, delegation: Delegation) -> bool:
         """Whether the job is still at that member for which it was lent keys to hand the job on. Whatever the member
@@ -248,16 +253,16 @@ class Follower:
     async def _fetch_log(self, delegation: Delegation, peer: Peer) -> bool:
         """False if trying again may help."""
         try:
-            if delegation.fenced:
-                text = await peer.away_log(delegation.known_as, delegation.permit, timestamps=True)
-            else:
-                text = await self._listed_log(peer, delegation)
+            text = await _printed(self.room, peer, delegation, timestamps=True)
             job = await self.room.jobs.get(delegation.job)
             if job is not None:
                 await self.room.logs.keep(job.name, text, owner=job.owner)
         except HansaError as error:
             _log.warning("log not fetched", job=delegation.job, error=error.message)
             return not _may_pass(error)
+        except Exception:  # whatever comes in place of the log, the job has ended
+            _log.exception("log not fetched", job=delegation.job)
+            return False
         return True
 
     async def _tell(self, delegation: Delegation, peer: Peer) -> bool:
@@ -276,29 +281,13 @@ class Follower:
         job = await self.room.jobs.get(delegation.job)
         return job.finished if job is not None and job.ended else None
 
-    async def _known(self, delegation: Delegation, peer: Peer) -> list[Credentials]:
-        """Of people: for a member that was just seen to be one that has to be shown them."""
-        job = await self.room.jobs.get(delegation.job)
-        record = self.room.records.get(job.service) if job is not None else None
-        if record is None:
-            return []
-        return await replicas.of_people(self.room, record.service, peer)
-
     async def _listed(self, peer: Peer, delegation: Delegation) -> AwayJob | None:
         """A member that knows no permits shows its jobs to whoever may see the service. One that is a Hansa by now is
         asked as one."""
         if await replicas.way(self.room, peer) == "key":
             return await peer.away_job(delegation.known_as, delegation.permit)
-        known = await self._known(delegation, peer)
+        known = await _known(self.room, delegation, peer)
         return await replicas.as_somebody(known, lambda c: peer.listed_job(delegation.service, delegation.known_as, c))
-
-    async def _listed_log(self, peer: Peer, delegation: Delegation) -> str:
-        if await replicas.way(self.room, peer) == "key":
-            return await peer.away_log(delegation.known_as, delegation.permit, timestamps=True)
-        known = await self._known(delegation, peer)
-        text = await replicas.as_somebody(known, lambda c: peer.listed_log(delegation.service, delegation.known_as, c))
-        stamp = clock.rfc3339_nanos(self.room.clock.now())
-        return "".join(f"{stamp} {line}\n" for line in text.splitlines())
 
     async def _silent(self, delegation: Delegation, why: str) -> None:
         now = self.room.clock.now()
@@ -312,6 +301,7 @@ class Follower:
             return
         if delegation.adopted and quiet >= self.room.limits.keep_receipts:
             await self._finished(delegation)  # its receipt there has an end, too
+            return
         if delegation.publisher != NOBODY or not delegation.fenced or delegation.adopted:
             # its outputs are on their way, or could not be stopped: nobody else may make them
             if overdue := await self._overdue(delegation):
@@ -359,6 +349,34 @@ def _may_pass(error: HansaError) -> bool:
     return isinstance(error, PeerUnreachable) or (isinstance(error, PeerRefused) and error.status >= 500)
 
 
+async def _known(room: Room, delegation: Delegation, peer: Peer) -> list[Credentials]:
+    """Of people: for a member that was just seen to be one that has to be shown them."""
+    job = await room.jobs.get(delegation.job)
+    record = room.records.get(job.service) if job is not None else None
+    if record is None:
+        return []
+    return await replicas.of_people(room, record.service, peer)
+
+
+async def _printed(room: Room, peer: Peer, delegation: Delegation, *, timestamps: bool) -> str:
+    """What the job has printed, from its member."""
+    if delegation.fenced:
+        return await peer.away_log(delegation.known_as, delegation.permit, timestamps=timestamps)
+    return await _listed_log(room, peer, delegation, timestamps=timestamps)
+
+
+async def _listed_log(room: Room, peer: Peer, delegation: Delegation, *, timestamps: bool) -> str:
+    """The same of a member that knew no permits. It tells no times: its lines get the one at which they came."""
+    if await replicas.way(room, peer) == "key":
+        return await peer.away_log(delegation.known_as, delegation.permit, timestamps=timestamps)
+    known = await _known(room, delegation, peer)
+    text = await replicas.as_somebody(known, lambda c: peer.listed_log(delegation.service, delegation.known_as, c))
+    if not timestamps:
+        return text
+    stamp = clock.rfc3339_nanos(room.clock.now())
+    return "".join(f"{stamp} {line}\n" for line in text.splitlines())
+
+
 async def live_log(room: Room, job: str, *, timestamps: bool) -> str | None:
     """What a job that is away has printed so far; None if it is not, or has ended: then we have its log."""
     found, known = await room.delegations.get(job), await room.jobs.get(job)
@@ -366,7 +384,7 @@ async def live_log(room: Room, job: str, *, timestamps: bool) -> str | None:
         return None
     try:
         peer = room.peers.find(found.cluster_id, found.endpoint)
-        return await peer.away_log(found.known_as, found.permit, timestamps=timestamps)
+        return await _printed(room, peer, found, timestamps=timestamps)
     except HansaError as error:
         return f"the log is at {found.cluster_id}, which cannot be asked now: {error.message}\n"
 

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
@@ -17,19 +17,11 @@ from hansa.kernel.errors import HansaError
 from hansa.resources import Needs
 from hansa.services import replicas
 from hansa.services.delegation import adopting, lending, policies
-from hansa.services.delegation.ledger import (
-    DROPPED,
-    NOBODY,
-    ONWARD,
-    OVERDUE,
-    SERVICE,
-    Delegation,
-    Phase,
-    new_permit,
-)
+from hansa.services.delegation.ledger import ONWARD, Delegation
+from hansa.services.delegation.offers import Offers, beginning, delegation
 from hansa.services.delegation.places import Crowded, Places
 from hansa.services.delegation.policies import Candidate, Ranking
-from hansa.services.delegation.probing import WaitFor
+from hansa.services.delegation.probing import Seen, WaitFor
 from hansa.services.job import Job, Outcome, Status, new_name
 from hansa.services.peers import (
     Handover,
@@ -50,6 +42,12 @@ _TICK = 1.0
 _ASK_AGAIN = (0.2, 0.5, 1.0, 2.0)
 _UNKNOWN = "unknown"
 _KEPT_TOO_LONG = "it had this job before, and for too long"
+_Answer = Literal[
+    "has it",  # this member, or one that was offered the job before
+    "not ours",  # the job ended, or started here: nobody else is asked
+    "next",  # this member does not have the job: the next one is asked
+    "name taken",  # this member has another job of that name
+]
 
 
 @dataclass(slots=True)
@@ -154,19 +152,21 @@ class Delegator:
     async def offer(self, waiting: Waiting, kept: str = "") -> bool:
         """True if a member has the job now. Raises `Crowded` if it is the turn of one that has offers enough, other
         than the one at which a place is `kept`."""
-        room = self.room
+        room, name = self.room, waiting.name
+        record, receipt = room.records.get(waiting.service), room.receipts.get(name)
+        if record is None:
+            return False
         async with self._places.ranking:
-            record = room.records.get(waiting.service)
-            job = await room.jobs.get(waiting.name)
-            if record is None or job is None or job.status is not Status.PENDING or job.phase != "here":
-                return False
-            receipt = room.receipts.get(job.name)
-            if receipt is not None and await adopting.is_lent(room, record.service, job.name, receipt.path):
+            if receipt is not None and await adopting.is_lent(room, record.service, name, receipt.path):
                 return False  # whoever it was submitted to hands it on, with keys that we lend
-            before = await room.delegations.get(job.name)
-            ranking = await self.decide(record, job, before.overdue if before else ())
+            before = await room.delegations.get(name)
+        ranking = await self.decide(record, waiting, before.overdue if before else ())
         if not ranking.order:
-            await self._explain(job, "no member can take it", _in_words(ranking.refused))
+            await self._explain(name, "no member can take it", _in_words(ranking.refused))
+            return False
+        async with self._places.ranking:  # only now: bodies may be large, and many jobs may wait for members' answers
+            job = await room.jobs.get(name)
+        if job is None or job.status is not Status.PENDING or job.phase != "here":
             return False
         with room.dispatcher.held_back(job.name) as ours:
             if not ours:
@@ -175,7 +175,7 @@ class Delegator:
                 ranking = policies.behind_others(ranking, before.dropped)
             return await self._offer_in_order(record, job, ranking, before, kept)
 
-    async def decide(self, record: Record, job: Job, overdue: Collection[str] = ()) -> Ranking:
+    async def decide(self, record: Record, job: Job | Waiting, overdue: Collection[str] = ()) -> Ranking:
         """Every member ranked or refused, from what is known now: those that are `overdue` had the job for too long.
         Only if that leaves nobody are those that have not answered yet waited for."""
         static = record.service.federation is None or record.service.federation.delegation in ("", "static")
@@ -185,7 +185,7 @@ class Delegator:
         return ranking
 
     async def _rank(
-        self, service: Service, job: Job, overdue: Collection[str], wait_for: WaitFor
+        self, service: Service, job: Job | Waiting, overdue: Collection[str], wait_for: WaitFor
     ) -> tuple[Ranking, bool]:
         """Also tells whether a member is still being asked."""
         federation = service.federation
@@ -201,12 +201,23 @@ class Delegator:
             ],
             wait_for,
         )
+        async with self._places.ranking:
+            ranking = self._ranked(service, job, overdue, {member: seen[key] for member, key in asked.items()})
+            await asyncio.sleep(0)  # many may have waited for one answer: others get a turn between them
+        return ranking, any(one.awaited for one in seen.values())
+
+    def _ranked(
+        self, service: Service, job: Job | Waiting, overdue: Collection[str], seen: Mapping[str, Seen]
+    ) -> Ranking:
+        federation = service.federation
+        assert federation is not None
+        policy = federation.delegation or "static"
         candidates: list[Candidate] = []
-        for member in targets:
-            if member.key not in asked:
+        for member in replicas.own_targets(service):
+            found = seen.get(member.key)
+            if found is None:  # an endpoint, which is not asked
                 candidates.append(Candidate(member))
                 continue
-            found = seen[asked[member.key]]
             trouble = _KEPT_TOO_LONG if member.key in overdue else self._passed(job, member)
             if not trouble and (policy != "static" or found.resting):
                 trouble = found.trouble
@@ -215,10 +226,9 @@ class Delegator:
         weights = federation.weights if federation.weights else {}
         assert isinstance(weights, dict)
         needs = Needs(job.cpu, job.memory)
-        ranking = policies.rank(federation.delegation, candidates, needs, weights=weights, formula=self.formula)
-        return ranking, any(one.awaited for one in seen.values())
+        return policies.rank(federation.delegation, candidates, needs, weights=weights, formula=self.formula)
 
-    def _passed(self, job: Job, member: Member) -> str:
+    def _passed(self, job: Job | Waiting, member: Member) -> str:
         """Why the way a job has come excludes this member, or ""."""
         receipt = self.room.receipts.get(job.name)
         path = receipt.path if receipt is not None else ()
@@ -252,11 +262,11 @@ class Delegator:
         self, record: Record, job: Job, ranking: Ranking, before: Delegation | None, kept: str
     ) -> bool:
         places, crowded = self._places, ""
-        offers = _Offers(record, job, before.epoch if before else 0, _beginning(record.service, ranking, before))
+        offers = Offers(record, job, before.epoch if before else 0, beginning(record.service, ranking, before))
         try:
             offers.said[ONWARD] = await adopting.lends_onward(self.room, record.service, job)
         except HansaError as error:
-            await self._explain(job, "the coordinator cannot be asked for keys for another cluster", error.message)
+            await self._explain(job.name, "the coordinator cannot be asked for keys for another cluster", error.message)
             return False
         turns = deque((member, "") for member in ranking.order)
         while turns:
@@ -271,50 +281,51 @@ class Delegator:
                 break
             async with places.taken(where, kept):
                 if peer is None:
-                    has_it, name_taken = await self._to_endpoint(offers, member), False
+                    answer = await self._to_endpoint(offers, member)
                 else:
-                    has_it, name_taken = await self._to_member(offers, member, peer, named)
-            if has_it is not None:
-                return has_it
-            if name_taken and not named:
-                del offers.said["refused"][member.key]
-                turns.appendleft((member, new_name(member.service_name)))  # which nobody can have heard before
+                    answer = await self._to_member(offers, member, peer, named)
+            match answer:
+                case "has it":
+                    return True
+                case "not ours":
+                    return False
+                case "name taken" if not named:
+                    del offers.said["refused"][member.key]
+                    turns.appendleft((member, new_name(member.service_name)))  # which nobody can have heard before
         offers.said["chosen"] = ""
         if not await self._nobody_has(offers):
             return True  # one whose answer got lost has it after all, and is publishing
         await self._wait_here(job, offers.said, crowded)
         return False
 
-    async def _to_member(self, offers: "_Offers", member: Member, peer: Peer, named: str) -> tuple[bool | None, bool]:
-        """Whether somebody has the job now, or None if this member does not and others may be asked; and whether that
-        is for the job's name alone."""
+    async def _to_member(self, offers: Offers, member: Member, peer: Peer, named: str) -> _Answer:
         room, record, job = self.room, offers.record, offers.job
         way, why = await self._way(record.service, member, peer)
         if way is None:
             offers.said["refused"][member.key] = why
-            return None, False
+            return "next"
         offers.epoch += 1
         offers.said |= {"chosen": member.key, "fenced": way == "key"}
-        fresh = _delegation(job.name, offers.epoch, "offering", member, peer, offers.said, room.clock.now(), named)
+        fresh = delegation(job.name, offers.epoch, "offering", member, peer, offers.said, room.clock.now(), named)
         if not await room.delegations.claim(fresh):
-            return offers.claimed, False
+            return "has it" if offers.claimed else "not ours"  # one that was offered it before may be publishing
         offers.claimed = True
         await self._end_keys(job, offers.refused)
         verdict, name_taken = await self._hand_over(record, job, member, peer, fresh, way)
         if verdict == _UNKNOWN:
-            return True, False  # the follower finds out
+            return "has it"  # or not: the follower finds out
         if verdict:
             offers.said["refused"][member.key] = verdict
             offers.refused.append(offers.epoch)
-            return None, name_taken
+            return "name taken" if name_taken else "next"
         await room.delegations.accepted(job.name, offers.epoch, room.clock.now())
         room.dispatcher.gone(job.name)
         self.on_gone()
         self._in_flight.setdefault(member.key, []).append((room.clock.now(), Needs(job.cpu, job.memory)))
         _log.info("delegated", job=job.name, member=member.key, policy=offers.said["policy"])
-        return True, False
+        return "has it"
 
-    async def _nobody_has(self, offers: "_Offers") -> bool:
+    async def _nobody_has(self, offers: Offers) -> bool:
         """Whoever was offered the job has it no more, nor keys for it; False if one of them is publishing."""
         if offers.claimed:
             if not await self.room.delegations.take_back(offers.job.name, offers.epoch, offers.said):
@@ -327,10 +338,10 @@ class Delegator:
     async def _wait_here(self, job: Job, said: dict[str, Any], crowded: str) -> None:
         if crowded:
             raise Crowded(crowded)
-        await self._explain(job, "no member took it", _in_words(said["refused"]))
+        await self._explain(job.name, "no member took it", _in_words(said["refused"]))
 
-    async def _explain(self, job: Job, what: str, why: str) -> None:
-        await self.room.jobs.explain(job.name, f"waits for room here; {what} ({why})")
+    async def _explain(self, job: str, what: str, why: str) -> None:
+        await self.room.jobs.explain(job, f"waits for room here; {what} ({why})")
 
     def _trusted(self, service: Service, member: Member, said: dict[str, Any]) -> Peer | None:
         try:
@@ -353,6 +364,15 @@ class Delegator:
             return None, error.message
         except HansaError as error:
             return None, error.message
+        except Exception as error:
+            return None, self._unforeseen(service, member, error)
+
+    def _unforeseen(self, service: Service, member: Member, error: Exception) -> str:
+        """Whatever one member answers, the job goes on to the next, or waits here."""
+        _log.error("a member answers what nobody foresaw", member=member.key, exc_info=error)
+        why = f"it cannot be asked ({type(error).__name__})"
+        self.room.prober.failed(_probe_key(service, member), why)
+        return why
 
     async def _hand_over(
         self, record: Record, job: Job, member: Member, peer: Peer, fresh: Delegation, way: replicas.Way
@@ -386,6 +406,8 @@ class Delegator:
             return await self._find_out(peer, fresh, error.message), False
         except HansaError as error:
             return error.message, False  # there is nothing that it could be shown
+        except Exception as error:  # it may have the job
+            return await self._find_out(peer, fresh, self._unforeseen(service, member, error)), False
 
     async def _find_out(self, peer: Peer, fresh: Delegation, why: str) -> str:
         """The answer was lost: does the member have the job? Asked until it says or our patience is over."""
@@ -398,52 +420,28 @@ class Delegator:
                 if await peer.away_job(fresh.known_as, fresh.permit) is not None:
                     return ""
                 return f"{why}; it says it never got the job"
-            except PeerUnreachable:
-                await asyncio.sleep(_ASK_AGAIN[min(tries, len(_ASK_AGAIN) - 1)])
-                tries += 1
             except PeerRefused as error:
                 return f"{why}; asked again it refused ({error.status})"
+            except Exception:  # it is away, or answers what nobody foresaw
+                await asyncio.sleep(_ASK_AGAIN[min(tries, len(_ASK_AGAIN) - 1)])
+                tries += 1
         return f"{why}; it could not be asked whether it has the job"
 
-    async def _to_endpoint(self, offers: "_Offers", member: Member) -> bool | None:
+    async def _to_endpoint(self, offers: Offers, member: Member) -> _Answer:
         """A plain HTTP endpoint takes the event and tells no more: the job ends with its answer."""
         room, job = self.room, offers.job
         if not await self._nobody_has(offers):
-            return True
+            return "has it"
         try:
             await room.peers.post_event(member.url, job.event, member.headers or {}, verify=member.ssl_verify)
         except HansaError as error:
             offers.said["refused"][member.key] = error.message
-            return None
+            return "next"
         ended = Outcome(True, None, f"handed to {member.url}")
         # in this order: one that could not be written down goes on waiting
         was_open = await room.jobs.end(job.name, ended, room.clock.now())
         room.dispatcher.gone(job.name)
-        return True if was_open else None
-
-
-@dataclass(slots=True)
-class _Offers:
-    """One job that is offered to one member after the other."""
-
-    record: Record
-    job: Job
-    epoch: int
-    said: dict[str, Any]  # what becomes the decision
-    claimed: bool = False  # whether a member is on record that may have it
-    refused: list[int] = field(default_factory=list)  # epochs of those that said no, whose keys have not ended yet
-
-
-def _beginning(service: Service, ranking: Ranking, before: Delegation | None) -> dict[str, Any]:
-    return {
-        SERVICE: service.name,
-        "policy": (service.federation.delegation if service.federation else "") or "static",
-        "scores": {key: dict(parts) for key, parts in ranking.scores.items()},
-        "refused": dict(ranking.refused),
-        "chosen": "",
-        **({OVERDUE: list(before.overdue)} if before is not None and before.overdue else {}),
-        **({DROPPED: dict(before.dropped)} if before is not None and before.dropped else {}),
-    }
+        return "has it" if was_open else "next"
 
 
 def _in_words(refused: Mapping[str, str]) -> str:
@@ -454,22 +452,3 @@ def _probe_key(service: Service, member: Member) -> str:
     """Each service asks for itself, with what it may show there: a replica that is gone or a token that was revoked
     must not count against the cluster for others."""
     return f"{service.name} {member.key}"
-
-
-def _delegation(
-    job: str, epoch: int, phase: Phase, member: Member, peer: Peer, said: dict[str, Any], now: float, named: str
-) -> Delegation:
-    return Delegation(
-        job=job,
-        epoch=epoch,
-        phase=phase,
-        cluster_id=member.cluster_id,
-        service=member.service_name,
-        endpoint=peer.address.endpoint,
-        permit=new_permit(),
-        publisher=NOBODY,
-        decision={**said, "refused": dict(said["refused"])},
-        heard=now,
-        given=now,
-        named=named,
-    )

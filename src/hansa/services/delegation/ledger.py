@@ -29,7 +29,7 @@ SERVICE, OVERDUE = "service", "overdue"
 DROPPED = "dropped"  # by member: how often the job was given to it, and was not to be found there later
 ONWARD, OF, SUBMITTER, EVENT = "onward", "of", "submitter", "event"
 MAIN = "main"  # of keys for whoever a job is handed on to: what the member has from us of that job, as [name, epoch]
-_ADOPTED_NAMES = "adopted/"
+ADOPTED_NAMES = "adopted/"
 READS = "reads"  # of what is adopted: by whose right, and which object, as [uid, provider, bucket, key]
 WAS = "was"  # under which name an older version kept what is adopted
 
@@ -70,7 +70,7 @@ class Delegation:
 
     @property
     def onward(self) -> bool:
-        """Whether the member was lent keys of its own by whoever has the data, which are no others than its."""
+        """The coordinator lent this member its own store keys for a job that we passed on."""
         return bool(self.decision.get(ONWARD, False))
 
     @property
@@ -85,7 +85,7 @@ class Delegation:
 
     @property
     def main(self) -> tuple[str, int] | None:
-        """Without what stands there under that name and epoch, its keys are for nothing."""
+        """(name, epoch) of the delegation this loan depends on; when it is gone, end the loan."""
         name, epoch = self.decision.get(MAIN) or ("", 0)
         return (str(name), int(epoch)) if name else None
 
@@ -126,6 +126,14 @@ class Receipt:
     def personal(self) -> bool:
         """Whether its keys are those of whoever submitted it here: they open all that person's data, for good."""
         return self.ours and not self.permit and bool(self.store.get("access_key"))
+
+
+@dataclass(slots=True)
+class Borrowing:
+    """Requests under way for one job that was submitted here, or for a synchronous run, whose data may be elsewhere."""
+
+    requests: int = 0
+    permit: str = field(default="", repr=False)  # "" until its origin is asked for keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +191,19 @@ class Delegations(Protocol):
         """All that are offering or away."""
         ...
 
+    async def adopted_at(self, cluster_id: str, service: str) -> int:
+        """How many that were adopted are away at this member."""
+        ...
+
 
 class Receipts(Protocol):
     def get(self, job: str) -> Receipt | None: ...
     def of(self, job: str, service: str) -> Receipt | None:
         """The same, if it is a job of this service: a name alone gives nobody the keys in a receipt."""
+        ...
+
+    def from_origin(self, origin: str) -> Sequence[str]:
+        """The jobs that this cluster handed us, and that we keep a receipt for."""
         ...
 
     async def accept(self, receipt: Receipt, job: Job, invocation: Invocation | None = None) -> bool:
@@ -211,8 +227,8 @@ def adopted_name(service: str, cluster_id: str, at_member: str, job: str) -> str
     """Which jobs of its own a member tells us of is its own affair: whatever it calls them, here they have names that
     no other job can have, so that they never answer for one, end one, or stand in its way."""
     whose = json.dumps((service, cluster_id, at_member, job))
-    return f"{_ADOPTED_NAMES}{hashlib.sha256(whose.encode()).hexdigest()[:48]}"
+    return f"{ADOPTED_NAMES}{hashlib.sha256(whose.encode()).hexdigest()[:48]}"
 
 
 def is_adopted_name(job: str) -> bool:
-    return job.startswith(_ADOPTED_NAMES)
+    return job.startswith(ADOPTED_NAMES)

@@ -3,7 +3,8 @@ allows.
 
 A member that answers slowly keeps its own places busy and nobody else's: there is none that all of them share, and one
 at least for each. Whoever comes to a member that has none left waits outside for it, with nothing in hand, and is
-ranked anew. What is shared is held for a moment, while jobs are ranked (`ranking`).
+ranked anew. What is shared (`ranking`) is held for a moment, while a job is read or members are ranked for it, and
+never while a member is waited for.
 """
 
 import asyncio

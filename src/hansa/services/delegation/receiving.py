@@ -43,6 +43,12 @@ class NeverFits(errors.Conflict):
     code = "delegation.never-fits"
 
 
+class UnheardEnds(errors.Temporary):
+    """The origin did not ask how very many of its jobs ended, and hands over more of them."""
+
+    code = "delegation.unheard-ends"
+
+
 class NoSuchDelegation(errors.NotFound):
     """There is no such job, or the permit is not for it."""
 
@@ -70,6 +76,8 @@ async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Re
     before = await room.jobs.get(parcel.job)
     if before is not None:
         _require_same(room, service, parcel, before)
+    else:
+        require_heard(room, parcel.origin)
     duty.require_open(room, before)
     never = _never(room, service)
     if never and not await _may_go_on(room, service, parcel):
@@ -91,6 +99,20 @@ async def receive(room: Room, record: Record, parcel: Parcel, body: bytes) -> Re
         store,
         room.clock.now(),
     )
+
+
+def require_heard(room: Room, origin: str) -> None:
+    """What we keep of a job stays until its origin heard how it ended: who never asks would fill our memory."""
+    most, kept = room.limits.unheard_ends, room.receipts.from_origin(origin)
+    if len(kept) < most:
+        return
+    unheard = sum(not room.backlog.is_open(job) for job in kept)
+    if unheard >= most:
+        raise UnheardEnds(
+            f"{unheard} jobs of {origin} have ended at {room.cluster_id}, and it did not ask how",
+            hint=f"see whether {origin} reaches {room.cluster_id}, and follows its jobs",
+            retry_after=60,
+        )
 
 
 async def _may_go_on(room: Room, service: Service, parcel: Parcel) -> bool:
@@ -226,7 +248,7 @@ async def _delegation(room: Room, job: str, permit: str) -> tuple[Delegation, Jo
 
 async def state(room: Room, job: str, permit: str) -> AwayJob:
     """At the target: how the job is."""
-    if job in room.borrowed and same_secret(permit, room.borrowed[job]):
+    if adopting.is_under_way(room, job, permit):
         return AwayJob(status="Running")
     try:
         _receipt(room, job, permit)

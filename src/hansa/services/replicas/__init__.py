@@ -7,7 +7,7 @@ shown, `whereabouts` at which address, `kept` what a replica here lets its coord
 to whom our uids mean somebody else.
 """
 
-from hansa.services.replicas.creating import deploy, expands, prepare, risks, with_group_key
+from hansa.services.replicas.creating import deploy, expands, prepare, risks, without_group_key
 from hansa.services.replicas.drift import MemberState, look, repair
 from hansa.services.replicas.expansion import Failure, FederationFailed, NotOurWorker, as_somebody, peer_of, recover
 from hansa.services.replicas.kept import KeyRefused, by_key, by_token, check_change, giver_of
@@ -54,5 +54,5 @@ __all__ = [
     "risks",
     "spread",
     "way",
-    "with_group_key",
+    "without_group_key",
 ]

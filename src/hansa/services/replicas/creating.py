@@ -1,7 +1,6 @@
 """The federated part of a create, in the order the user sees it: may I, then everywhere, else nowhere."""
 
 import contextlib
-import secrets as randomness
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,7 +50,7 @@ async def prepare(
             )
     notes = await risks(room, service, secrets)
     absent = await expansion.probe(room, service, secrets, authorization) if before is None else frozenset()
-    return Prepared(with_group_key(service, secrets, before), absent, notes)
+    return Prepared(without_group_key(secrets), absent, notes)
 
 
 async def risks(room: Room, service: Service, secrets: Mapping[str, str]) -> tuple[str, ...]:
@@ -60,22 +59,21 @@ async def risks(room: Room, service: Service, secrets: Mapping[str, str]) -> tup
     federation = service.federation
     given = federation is not None and federation.topology == "mesh" and bool(secrets.get(_TOKEN))
     notes: list[str] = []
+    keyless: set[str] = set()
     for member in topology.oscar_members(federation):
         with contextlib.suppress(PeerUnreachable, PeerRefused, UntrustedCluster):
             peer = expansion.peer_of(room, service, member.cluster_id)
-            if await showing.way(room, peer) == "token" and given:
-                notes.append(showing.risk_of_refresh_token(room, peer))
-    return tuple(notes)
+            if await showing.way(room, peer) == "token":
+                keyless.add(member.key)
+                if given:
+                    notes.append(showing.risk_of_refresh_token(room, peer))
+    return (*notes, *map(showing.too_far, topology.without_jobs(service, keyless)))
 
 
-def with_group_key(service: Service, secrets: Mapping[str, str], before: Service | None = None) -> dict[str, str]:
-    """The managers of one federation know each other by a key their jobs never see. Who leaves knows the old one."""
-    if not expands(service):
-        return dict(secrets)
-    known = {one.key for one in topology.oscar_members(before.federation)} if before is not None else set()
-    left = known - {one.key for one in topology.oscar_members(service.federation)}
-    key = "" if left else secrets.get(_KEY, "")
-    return {**secrets, _KEY: key or randomness.token_hex(32)}
+def without_group_key(secrets: Mapping[str, str]) -> dict[str, str]:
+    """An earlier release told members of a mesh a key with which they got access tokens of the owner. It opens nothing
+    any more once the service is written again."""
+    return {path: text for path, text in secrets.items() if path != _KEY}
 
 
 async def deploy(room: Room, record: Record, authorization: str, absent: frozenset[str] = frozenset()) -> str:

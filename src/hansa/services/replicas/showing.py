@@ -37,6 +37,12 @@ class NotItself(errors.Conflict):
     code = "federation.not-itself"
 
 
+class OnlyByCoordinator(errors.Forbidden):
+    """Only the coordinator of a federation hands jobs to a member that has to be shown a person's token."""
+
+    code = "federation.only-by-coordinator"
+
+
 class OscarForbidden(errors.Forbidden):
     """Members that have to be shown the owner's access token are not allowed here."""
 
@@ -150,11 +156,18 @@ def _by_key(key: str, service: str) -> Credentials:
 
 async def for_jobs(room: Room, service: Service, member: Member, peer: Peer, way: Way) -> list[Credentials]:
     """To hand a job over, and to ask how the member fares."""
+    own = _token(room, service, member)
     # a coordinator of before, or an OSCAR, gave all its replicas the token it has itself
-    token = _token(room, service, member) or service.token
+    token = own or service.token
     if way == "key":
         return [Credentials(f"Bearer {token}", replica=member.service_name)]
-    return [*await of_people(room, service, peer), Credentials(f"Bearer {token}")]
+    people = await of_people(room, service, peer)
+    if service.is_worker and own and not people:
+        raise OnlyByCoordinator(
+            f"only the coordinator hands jobs to {member.cluster_id}, which has to be shown a token of the owner",
+            hint="submit at the coordinator what that cluster may run",
+        )
+    return [*people, Credentials(f"Bearer {token}")]
 
 
 def _token(room: Room, service: Service, member: Member) -> str:
@@ -182,6 +195,14 @@ def risk_of_refresh_token(room: Room, peer: Peer) -> str:
         f"cluster {cluster} gets the refresh token, and OSCAR hands it to every job of the service there: whoever can "
         "run code in one of them can act as you, in all clusters, until the token is revoked "
         "(`hansa federation token revoke`). The topologies star and tree give it to nobody."
+    )
+
+
+def too_far(member: Member) -> str:
+    """That nobody gives this member jobs, in words for its owner."""
+    return (
+        f"cluster {member.cluster_id} gets no jobs: it is an OSCAR (or an older Hansa), to which only the coordinator "
+        "hands jobs, and in this tree it is below another member. Leave out its parent, or use the topology star."
     )
 
 

@@ -136,7 +136,6 @@ def _worker(
     federation = origin.federation
     assert federation is not None
     members = _members_of(origin, federation, member)
-    shared = any(one.key in keyless for one in members)
     own = {path.removeprefix(_ENVIRONMENT): text for path, text in secrets.items() if path.startswith(_ENVIRONMENT)}
     clusters = {
         ident: msgspec.structs.replace(cluster, auth_user="", auth_password="")
@@ -163,7 +162,7 @@ def _worker(
             secrets=_for_keyless(own, federation)
             if member.key in keyless
             else {
-                **_for_hansa(own, shared=shared),
+                **_for_hansa(own),
                 REPLICA_KEY: keys.key(origin, member.key),
                 **_tokens(origin, keys, federation, member, members),
             },
@@ -205,11 +204,18 @@ def _tokens(
     return {name: json.dumps(tokens, sort_keys=True) for name, tokens in named.items()}
 
 
-def _for_hansa(own: Mapping[str, str], *, shared: bool) -> dict[str, str]:
-    """The user's own secrets, for their service needs them. No refresh token: it asks its coordinator for access tokens
-    with the group's key, which it gets if a member that it gives jobs to has to be shown one."""
-    unwanted = {REFRESH_TOKEN} if shared else {REFRESH_TOKEN, GROUP_KEY}
-    return {name: text for name, text in own.items() if name not in unwanted}
+def _for_hansa(own: Mapping[str, str]) -> dict[str, str]:
+    """The user's own secrets, for their service needs them. Nothing that a token of its owner could be had with: only
+    the coordinator gives jobs to a member that has to be shown one."""
+    return {name: text for name, text in own.items() if name not in (REFRESH_TOKEN, GROUP_KEY)}
+
+
+def without_jobs(service: Service, keyless: Collection[str]) -> tuple[Member, ...]:
+    """Members that nobody gives jobs to: in a tree, those that have to be shown a token and are below another one."""
+    if service.federation is None or service.federation.topology != "tree":
+        return ()
+    near = {member.key for member in children(service.federation, None)}
+    return tuple(m for m in oscar_members(service.federation) if m.key in keyless and m.key not in near)
 
 
 def _for_keyless(own: Mapping[str, str], federation: Federation) -> dict[str, str]:

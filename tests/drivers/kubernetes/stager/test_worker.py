@@ -1,9 +1,13 @@
 """What reaches a caller from a former call to the same worker? Nothing, whatever that call's script left, and whether
-or not the script of this one comes to run."""
+or not the script of this one comes to run. Nor does a script's word lead the stager to what it may not read itself."""
 
 import base64
 
+import pytest
+
 from drivers.kubernetes.stager.pod import answered, call
+from hansa.drivers.kubernetes.stager import calls
+from hansa.drivers.runs import reply
 from hansa.drivers.runs.stager.plan import Fetch, Plan, Store
 
 SECRET = "of the former caller"
@@ -41,3 +45,34 @@ def test_what_still_prints_after_its_call_prints_to_nobody() -> None:
 def test_a_worker_that_cannot_be_cleared_runs_nothing_more() -> None:
     _, refused = answered(call("chmod 0555 /job"), call("echo mine"))
     assert (refused.body, refused.exit_code, refused.spoilt) == (b"", None, True)
+
+
+def test_what_is_no_file_is_not_read_where_a_script_speaks() -> None:
+    ways = ("ln -s /hansa/order/token", "ln -s /dev/zero", "mkfifo", "mkdir")
+    *found, honest = answered(*(call(f"rm {calls.OUT}; {way} {calls.OUT}") for way in ways), call("echo mine"))
+    for one in found:
+        assert (one.body, one.exit_code, one.spoilt) == (b"", None, True)
+        assert calls.OUT in one.reason
+    assert (honest.body, honest.exit_code) == (b"mine\n", 0)
+
+
+@pytest.mark.parametrize("way", ["ln -s /dev/zero", "mkfifo"])
+def test_nor_where_its_end_is_looked_for(way: str) -> None:
+    (one,) = answered(call(f"{way} {calls.END}; while :; do sleep 0.1; done"))
+    assert (one.body, one.exit_code, one.spoilt) == (b"", None, True)
+    assert calls.END in one.reason
+
+
+def test_of_what_a_script_prints_a_part_is_read_and_nonsense_is_no_exit_code() -> None:
+    long, odd = answered(
+        call(f"truncate -s 1G {calls.OUT}"), call(f"echo nonsense > {calls.END}; while :; do sleep 0.1; done")
+    )
+    assert (len(long.body), long.exit_code) == (reply.LARGEST, 0)
+    assert (odd.body, odd.exit_code, odd.spoilt) == (b"", None, True)
+    assert calls.END in odd.reason
+
+
+def test_what_stands_where_a_call_is_written_is_not_written_through() -> None:
+    lingering = f"(while :; do ln -s /job/through {calls.CALL} 2>/dev/null; done) & exit 0"
+    _, next_one = answered(call(lingering), call("echo mine; ls /job/through 2>/dev/null; exit 0"))
+    assert next_one.body in (b"mine\n", b"")  # it may win the race for the name, and then nothing runs

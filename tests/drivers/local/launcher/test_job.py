@@ -25,9 +25,9 @@ class Full:
         return 0.0
 
 
-def started(group: Any) -> jobs.Job:
+def started(group: Any, *, hold: bool = False) -> jobs.Job:
     spare: Any = SimpleNamespace(group=group, pid=2**30, employ=lambda *_: None)  # which no process has
-    order: Any = SimpleNamespace(id="one", network="none", hold=False, seconds=60.0)
+    order: Any = SimpleNamespace(id="one", network="none", hold=hold, seconds=60.0)
     setting: Any = SimpleNamespace(root=True)
     return jobs.Job(setting, order, spare, 1, fds=SimpleNamespace())  # type: ignore[arg-type]
 
@@ -59,3 +59,17 @@ def test_one_that_is_killed_is_killed_until_it_is_gone() -> None:
     ended = job.tick()
     assert ended is not None
     assert (ended.code, ended.reason) == (None, "disk")
+
+
+def test_letting_a_held_one_go_does_not_put_off_its_end() -> None:
+    """Whoever lets it go may not know yet that it died."""
+    job = started(Full(), hold=True)
+    job.main_process_ended(9)
+    gone = job._gone
+    job.release()
+    assert job.due == gone
+    assert job.tick() is None
+    job._gone -= 60
+    ended = job.tick()
+    assert ended is not None
+    assert (ended.code, ended.reason) == (137, "exit")

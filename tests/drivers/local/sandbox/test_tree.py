@@ -1,9 +1,14 @@
 """A job's processes all end with it, however they hide; and they get their chance to end well."""
 
 import asyncio
+import os
+import signal
 import time
+from pathlib import Path
 
 import pytest
+
+from hansa.drivers.local.launcher import processes
 
 from .conftest import Bench, alive, heard
 
@@ -95,6 +100,38 @@ async def test_a_held_job_can_be_stopped(bench: Bench) -> None:
     await process.stop()
     assert await heard(process) == ""
     assert (await process.wait()).reason == "stopped"
+
+
+async def test_a_held_job_that_died_may_be_released_and_no_other_job_notices(bench: Bench) -> None:
+    """The launcher is stopped meanwhile, so that it hears of the release before it hears of the death."""
+    folder, launcher = bench.directory("goes-on"), bench.sandbox.launcher_pid
+    script = "echo up; while [ ! -e go ]; do sleep 0.05; done; echo went on"
+    other = await bench.start("sh", "-c", script, "8.7", workdir=folder)
+    held = await bench.start("sh", "-c", "echo must not run", hold=True)
+    os.kill(launcher, signal.SIGSTOP)
+    try:
+        trees = [{child, *processes.descendants(child)} for child in processes.children(launcher)]
+        killed = set[int]().union(*(tree for tree in trees if not tree & set(alive("8.7"))))
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(5):
+            while not all(map(is_dead, killed)):
+                await asyncio.sleep(0.01)
+        await held.release()
+    finally:
+        os.kill(launcher, signal.SIGCONT)
+    async with asyncio.timeout(10):
+        exit = await held.wait()
+    assert (exit.code, exit.reason) == (137, "exit")
+    (folder / "go").touch()
+    assert await heard(other) == "up\nwent on\n"
+
+
+def is_dead(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 async def test_the_exit_code_of_a_signal(bench: Bench) -> None:

@@ -29,7 +29,7 @@ def test_a_document_and_its_versions(at_hub: Hansa, tmp_path: Path) -> None:
     assert at_hub("config", "ls").code == 0
     file = tmp_path / "limits.toml"
     file.write_text('[jobs]\nrun_limit = 120\n[log]\nlevel = "debug"\n')
-    ran = at_hub("config", "put", "limits", "-f", str(file), "--set", "jobs.keep=50", "-l", "region=eu", "-m", "try")
+    ran = at_hub("config", "put", "limits", "-f", str(file), "--set", "jobs.keep=5000", "-l", "region=eu", "-m", "try")
     assert ran.code == 0, ran.err
     for text in ("jobs.run_limit", "jobs.keep", "region=eu", "try"):
         assert text in ran.out
@@ -45,7 +45,7 @@ def test_a_document_and_its_versions(at_hub: Hansa, tmp_path: Path) -> None:
     assert "120" in at_hub("config", "show", "limits", "--version", "1").out
     assert at_hub("config", "roll-back", "limits", "1", "--json").json()["document"]["version"] == 3
     assert len(at_hub("config", "versions", "limits", "--json").json()["versions"]) == 3
-    assert "jobs.keep=50" in at_hub("config", "versions", "limits").out
+    assert "jobs.keep=5000" in at_hub("config", "versions", "limits").out
     assert at_hub("config", "rollout", "limits").code == 0
     assert at_hub("config", "rm", "limits", "--at-once", "--yes").code == 0
     assert at_hub("config", "effective", "nowhere").code == 4

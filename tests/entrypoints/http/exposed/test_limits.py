@@ -38,7 +38,10 @@ def test_of_all_services_together_nobody_gets_more_than_is_left() -> None:
     with ExitStack() as held:
         for number in range(5):
             held.enter_context(slots.taken(f"page-{number}", "10.0.0.1"))
-        with pytest.raises(ServiceCrowded, match="all services together"), slots.taken("page-9", "10.0.0.1"):
+        with (
+            pytest.raises(ServiceCrowded, match="no more than that are left for all others"),
+            slots.taken("page-9", "10.0.0.1"),
+        ):
             pass
         for number in range(2):
             held.enter_context(slots.taken(f"page-{number}", "10.0.0.2"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import AsyncIterator
 from typing import Self, cast
@@ -76,12 +77,17 @@ def host() -> Host:
 
 
 @pytest.fixture
-async def pool(host: Host) -> AsyncIterator[Pool]:
+async def pools(host: Host) -> AsyncIterator[ExposedPools]:
     pools = ExposedPools(cast(ExposedHost, host))
-    yield pools.of("page")
+    yield pools
     await pools.close()
     for version in host.versions:
         await version.close()
+
+
+@pytest.fixture
+def pool(pools: ExposedPools) -> Pool:
+    return pools.of("page")
 
 
 async def asked(pool: Pool) -> bytes:
@@ -118,3 +124,17 @@ async def test_tiny_pieces_arrive_whole_and_let_others_pass(host: Host, pool: Po
         assert await asked(pool) == b"quick"
     assert not slow.done()
     assert await slow == b"a" * TINY
+
+
+async def test_a_pool_that_nobody_uses_any_more_is_forgotten(host: Host, pools: ExposedPools) -> None:
+    """Its service may be gone, and the next of another name has one of its own."""
+    await host.run(Version("one"))
+    for number in range(3):
+        assert await asked(pools.of(f"page-{number}")) == b"one"
+    assert len(pools) == 3  # each keeps a connection for the next call
+    assert await asked(pools.of("page-0")) == b"one"
+    assert host.dialled == 3
+    async with asyncio.timeout(SECONDS):
+        while len(pools):
+            gc.collect()
+            await asyncio.sleep(0.02)

@@ -68,7 +68,7 @@ class Keeping:
         gauges = resources.Gauges(running=self._running, volumes=self._volumes, buckets=self._buckets)
         self.quotas = resources.Quotas(QuotaStore(self.database), LIMITS, gauges)
         store = self.open_store.store
-        accounting = storage.Accounting(store, self.clock)
+        accounting = storage.Accounting(store, self.clock, register.owner_of)
         self.buckets = storage.Buckets(register, store, grants, self.people, self.quotas, accounting, self.clock)
         self.volumes = storage.Volumes(
             VolumeStore(self.database),

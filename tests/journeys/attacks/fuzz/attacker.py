@@ -5,6 +5,7 @@ import http.client
 import json
 import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +38,9 @@ class Alice:
     client: httpx.Client
     facts: Facts
     seen: list[Seen] = field(default_factory=list)
+    ran: Counter[str] = field(default_factory=Counter)  # jobs that came to an end, by the word of their script
     _jobs: dict[str, set[str]] = field(default_factory=dict)  # accepted ones, by service
+    _scripts: dict[str, str] = field(default_factory=dict)  # the word that each of her services began with
 
     def __post_init__(self) -> None:
         self._authorization = self.client.headers["authorization"]
@@ -62,6 +65,7 @@ class Alice:
             changed = {**filled(step.changed, self.facts), "name": definition["name"]}
             self._sends("PUT", "/system/services", _spelled(changed, step.spelling))
         if made.status == 201:
+            self._scripts[str(definition["name"])] = str(step.definition.get("script", ""))
             for call in step.calls:
                 self._calls(call, str(definition["name"]))
 
@@ -143,6 +147,8 @@ class Alice:
                     break
                 time.sleep(0.02)
             for job in jobs:
+                if there[job]["status"] in ("Succeeded", "Failed"):
+                    self.ran[self._scripts.get(name, "")] += 1
                 log = self.client.get(f"/system/logs/{name}/{job}")
                 self.seen.append(Seen(f"log of {job}", log.text[:LARGEST], log.status_code))
         self._reads_results()
@@ -176,6 +182,7 @@ class Alice:
         """Nothing else is left, so that the next example begins like the first."""
         belongings.removed(self.client, "alice@test", keep=(OWN_BUCKET,))
         self._jobs.clear()
+        self._scripts.clear()
         self.seen.clear()
         self.settles_in()
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hansa.services.service import FEDERATION_WORKER, ORIGIN_CLUSTER, ORIGIN_SERVICE
-from journeys.attacks.fuzz.scripts import PRYING, scripts
+from journeys.attacks.fuzz.scripts import hostile, scripts
 from journeys.attacks.fuzz.values import addresses, files, keys, mostly, names, paths, plain, texts
 
 Drawn = st.SearchStrategy[Any]
@@ -177,7 +177,7 @@ _broad = st.lists(st.sampled_from((*FIELDS, *_REACHING * 4)), min_size=1, max_si
 @st.composite
 def definitions(draw: st.DrawFn) -> dict[str, Any]:
     """One that would be fine, but for a few fields: half of the time those that say which data it reaches."""
-    drawn: dict[str, Any] = {"image": "debian", "memory": "64Mi", "cpu": "1", "script": PRYING}
+    drawn: dict[str, Any] = {"image": "debian", "memory": "64Mi", "cpu": "1", "script": draw(hostile)}
     for field in draw(st.one_of(_pointed, _broad)):
         drawn[field] = draw(FIELDS[field])
     if "federation" in drawn:  # nothing is federated without

@@ -45,3 +45,5 @@ WORDS = {
     "@LISTENING@": _bash(_LISTENING),
 }
 scripts = st.sampled_from(tuple(WORDS))
+HOSTILE = (PRYING, "@LINKING@", "@SWAPPING@", "@LEAVING@")
+hostile = st.sampled_from((PRYING, PRYING, PRYING, *HOSTILE, *HOSTILE[1:]))

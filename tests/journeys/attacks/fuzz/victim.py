@@ -74,6 +74,7 @@ class Bob:
             "bob's store key": store,
             "bob's sign-in": self._client.headers["authorization"].split()[1],
             "admin's password": self._manager.password,
+            "manager's vault key": (self._manager.data / "vault.key").read_text().strip(),
             "store's root key": next(text for name, text in _texts(root) if "secret" in name.lower()),
         }
 

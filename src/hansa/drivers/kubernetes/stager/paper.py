@@ -12,8 +12,9 @@ from hansa.services import events
 ORDER_FOLDER = "/hansa/order"
 MOUNT = "/hansa/mount"
 END = "/job/.hansa-end"  # the script's exit code
-STAGED = "/job/.hansa-staged"  # how the outputs fared, so that a sidecar that is started again knows
-MOUNTED = "/job/.hansa-mounted"
+NOTES = "/hansa/notes"  # of the stagers alone: no script sees it
+STAGED = f"{NOTES}/staged"  # how the outputs fared, so that a sidecar that is started again knows
+MOUNTED = f"{NOTES}/mounted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from hansa.drivers.kubernetes.stager import folders, paper
+from hansa.drivers.kubernetes.stager import folders, paper, script_files
 from hansa.drivers.kubernetes.stager.paper import Paper, Told
 from hansa.drivers.runs import log_levels
 from hansa.drivers.runs.stager.errors import Refused, Trouble
@@ -42,14 +42,21 @@ class Stager:
             plan = self._paper.steps
             if plan.brings:
                 with folders.moving(plan, self.say) as mover:
-                    Path(paper.MOUNTED).write_bytes(msgspec.json.encode(mover.bring()))
+                    brought = mover.bring()
+                if plan.mount is not None:
+                    Path(paper.MOUNTED).write_bytes(msgspec.json.encode(brought))
         except _TROUBLE as error:
             self.say("ERROR", f"the script was not started: {error}")
             return Told(error=f"the script was not started: {error}"[:_LONGEST])
         return Told()
 
     def carry(self) -> Told:
-        if self._end() != "0":
+        try:
+            code = self._end()
+        except Refused as error:
+            self.say("ERROR", f"outputs are not stored: {error}")
+            return Told(error=f"outputs are not stored: {error}")
+        if code != 0:
             if not folders.has_output():
                 return Told()
             self.say("WARNING", "outputs of a failed script are not stored")
@@ -67,14 +74,13 @@ class Stager:
         self.say("DEBUG", f"{count} outputs stored")
         return Told(stored=count)
 
-    def _end(self) -> str:
-        """The script's exit code, or "" if it was ended before it could say."""
+    def _end(self) -> int | None:
+        """The script's exit code, or None if it was ended before it could say."""
         while True:
             last = self._over.is_set()  # looked at first: what was written before is seen
-            if said := text(paper.END).strip():
-                return said
-            if last:
-                return ""
+            code = script_files.exit_code(paper.END)
+            if code is not None or last:
+                return code
             self._over.wait(_LOOK_EVERY)
 
     def _allowed(self) -> bool:
@@ -107,18 +113,16 @@ def _mounted() -> dict[str, list[int]]:
         return {}
 
 
-def text(path: str) -> str:
-    """Empty if there is no such file."""
+def _staged() -> Told | None:
     try:
-        return Path(path).read_text()
-    except FileNotFoundError:
-        return ""
+        return msgspec.json.decode(Path(paper.STAGED).read_bytes(), type=Told)
+    except (FileNotFoundError, msgspec.DecodeError):  # none yet, or it was ended while it wrote
+        return None
 
 
 def carried(stager: Stager, over: threading.Event) -> Told:
-    if kept := text(paper.STAGED):
-        told = msgspec.json.decode(kept, type=Told)
-    else:
+    told = _staged()
+    if told is None:
         told = stager.carry()
         _write(paper.STAGED, told)
     # One that ends before Kubernetes has seen the script's end is started again, and then ends here, too.
@@ -135,7 +139,7 @@ def main(way: str, over: threading.Event) -> int:
     if way == "serve":
         from hansa.drivers.kubernetes.stager import worker  # noqa: PLC0415 - the other ways do without
 
-        worker.serve(worker.Worker(), text(f"{paper.ORDER_FOLDER}/token"), over)
+        worker.serve(worker.Worker(), Path(paper.ORDER_FOLDER, "token").read_text(), over)
         return 0
     stager = Stager(msgspec.json.decode(Path(paper.ORDER_FOLDER, "order.json").read_bytes(), type=Paper), over)
     told = stager.bring() if way == "in" else carried(stager, over)

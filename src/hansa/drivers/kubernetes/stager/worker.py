@@ -5,6 +5,7 @@ The script's container waits at a pipe in a shared folder. Ending a script is no
 script is not over in time says so, and is thrown away.
 """
 
+import contextlib
 import dataclasses
 import os
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from hansa.drivers.kubernetes.stager import calls, folders, paper, program
+from hansa.drivers.kubernetes.stager import calls, folders, paper, script_files
 from hansa.drivers.kubernetes.stager.calls import Answer, Call
 from hansa.drivers.runs import environment, removal, reply, words
 from hansa.drivers.runs.stager.errors import Refused, Trouble
@@ -37,7 +38,10 @@ class Worker:
             try:
                 return self._answer(call)
             except (errors.HansaError, Refused, Trouble, OSError) as error:
-                return Answer(body=_printed(), exit_code=None, reason=str(error), spoilt=True)
+                body = b""
+                with contextlib.suppress(Refused):
+                    body = _printed()
+                return Answer(body=body, exit_code=None, reason=str(error), spoilt=True)
 
     def _answer(self, call: Call) -> Answer:
         end = time.monotonic() + call.seconds
@@ -61,21 +65,15 @@ class Worker:
 
     def _run(self, call: Call, end: float) -> int | None:
         """The script's exit code, or None when its time is over."""
-        Path(calls.CALL).write_text(environment.call_file(call.variables)[1])
-        pipe = None
-        while pipe is None:
-            try:
-                pipe = os.open(calls.GO, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:  # nobody reads yet
-                if time.monotonic() > end:
-                    return None
-                time.sleep(_LOOK_EVERY)
-        os.write(pipe, b"go\n")
-        os.close(pipe)
+        script_files.write(calls.CALL, environment.call_file(call.variables)[1].encode())
+        while not script_files.tell(calls.GO, b"go\n"):  # nobody reads yet
+            if time.monotonic() > end:
+                return None
+            time.sleep(_LOOK_EVERY)
         while time.monotonic() < end:
-            said = program.text(calls.END)
-            if said.endswith("\n"):
-                return int(said)
+            code = script_files.exit_code(calls.END)
+            if code is not None:
+                return code
             time.sleep(_LOOK_EVERY)
         return None
 
@@ -105,11 +103,7 @@ def _remove(path: Path) -> None:
 
 
 def _printed() -> bytes:
-    try:
-        with open(calls.OUT, "rb") as out:
-            return out.read(reply.LARGEST)
-    except FileNotFoundError:
-        return b""
+    return script_files.read(calls.OUT, reply.LARGEST) or b""
 
 
 def _unheard(level: str, text: str) -> None:

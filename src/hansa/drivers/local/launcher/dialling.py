@@ -48,8 +48,12 @@ class Dials:
         dial = _Dial(call, inside, time.monotonic() + message["timeout"])
         outcome = inside.connect_ex(("127.0.0.1", message["port"]))
         if outcome == errno.EINPROGRESS:
-            self._open[call] = dial
-            self._events.register(inside, selectors.EVENT_WRITE, lambda: self._settle(dial))
+            try:
+                self._events.register(inside, selectors.EVENT_WRITE, lambda: self._settle(dial))
+            except OSError as error:  # the kernel watches so many for one user, and jobs may be that user
+                self._end(dial, error.errno or errno.ENOMEM)
+            else:
+                self._open[call] = dial
         else:
             self._end(dial, outcome)
 

@@ -64,8 +64,8 @@ class Job:
         return self._group is not None
 
     def release(self) -> None:
-        """The clock of a held job starts when it is let go."""
-        if self.held:
+        """The clock of a held job starts when it is let go; one that ends already is past that."""
+        if self.held and self._status is None and not self._killed:
             self.held = False
             self._began = time.monotonic()
             self.due = self._began + self._seconds

@@ -143,7 +143,8 @@ class Launcher:
             case "release" if job is not None and job.id in self._gates:
                 job.release()
                 gate = self._gates.pop(job.id)
-                os.write(gate, b"+")
+                with contextlib.suppress(BrokenPipeError):  # it died a moment ago: its end is told as every other
+                    os.write(gate, b"+")
                 os.close(gate)
             case "stop" if job is not None:
                 job.stop(message["grace"])
@@ -181,6 +182,7 @@ class Launcher:
             pipes += os.pipe2(os.O_CLOEXEC)
             pipes += os.pipe2(os.O_CLOEXEC) if order.hold else ()
             failure, failing, *gates = pipes
+            self._watch(failure, lambda: self._began(order.id))
             gate = (gates[0], gates[1]) if gates else None
             fds = child.Descriptors(output=output, failure=failing, gate=gate, disks=tuple(disks))
             job = Job(self._setting, order, spare, uid, fds)
@@ -188,6 +190,8 @@ class Launcher:
             spare.discard()
             self._uids.append(uid)
             for fd in pipes:
+                with contextlib.suppress(KeyError):
+                    self._events.unregister(fd)
                 os.close(fd)
             raise
         os.close(failing)
@@ -198,19 +202,18 @@ class Launcher:
             os.close(gate[0])
             self._gates[job.id] = gate[1]
         self._births[job.id] = failure
-        self._watch(failure, lambda: self._began(job))
 
-    def _began(self, job: Job) -> None:
+    def _began(self, id: str) -> None:
         """The child has closed its pipe by exec, or said why it could not get there."""
-        failure = self._births.pop(job.id)
+        failure = self._births.pop(id)
         reason = os.read(failure, 4096).decode(errors="replace")
         self._events.unregister(failure)
         os.close(failure)
         if reason:
-            self._failed.add(job.id)
-            self._report({"event": "failed", "id": job.id, "error": reason})
+            self._failed.add(id)
+            self._report({"event": "failed", "id": id, "error": reason})
         else:
-            self._report({"event": "started", "id": job.id})
+            self._report({"event": "started", "id": id})
 
     def _end_all(self, source: int | socket.socket) -> None:
         with contextlib.suppress(KeyError):
@@ -255,7 +258,7 @@ class Launcher:
 
     def _finish(self, job: Job, ended: Ended) -> None:
         if job.id in self._births:  # so short a life that its beginning is still unread
-            self._began(job)
+            self._began(job.id)
         del self._jobs[job.id]
         self._gauges.end(job.id)
         if job.id in self._gates:

@@ -14,7 +14,7 @@ import array
 import json
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,11 +43,6 @@ class Level:
     nested_userns: bool
     seccomp: bool
     landlock_abi: int = 0
-
-    @property
-    def trusted_only(self) -> bool:
-        """True when a stranger's job could look around or outlive its kill here."""
-        return self.name not in ("full", "namespaces") or self.kill == "group"
 
     @property
     def walks(self) -> bool:
@@ -138,8 +133,16 @@ def receive(channel: socket.socket) -> tuple[Message | None, list[int]]:
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             received.frombytes(data[: len(data) - len(data) % received.itemsize])
-    if flags & socket.MSG_CTRUNC:  # we had no room for all of them, and some are no use
-        for fd in received:
-            os.close(fd)
+    if flags & socket.MSG_CTRUNC or not packet:  # we had no room for all of them, and some are no use
+        close(received)
         received = array.array("i")
-    return (json.loads(packet) if packet else None), list(received)
+    try:
+        return (json.loads(packet) if packet else None), list(received)
+    except BaseException:
+        close(received)
+        raise
+
+
+def close(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)

@@ -15,6 +15,10 @@ class TooLarge(Refused):
         self.needed = needed
 
 
+class Unheard(Refused):
+    """The store knows nothing of keys that it was told of, and had time to learn of them: only others can help."""
+
+
 class Trouble(Exception):
     """The store is away or busy; trying again can help."""
 

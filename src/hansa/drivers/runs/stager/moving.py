@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from . import beneath, unfinished
 from .beneath import LeftFile
-from .errors import ODD_LETTERS, NotYet, Refused, TooLarge, Trouble
+from .errors import ODD_LETTERS, NotYet, Refused, TooLarge, Trouble, Unheard
 from .plan import Plan
 from .s3 import S3
 from .unfinished import Unfinished
@@ -197,7 +197,7 @@ class Mover:
                 raise Refused(f"could not {shown}: {ODD_LETTERS}") from None
             except NotYet as error:
                 if time.monotonic() - began > min(_NOT_YET, self._plan.patience):
-                    raise Refused(f"could not {what}: {error}") from error
+                    raise Unheard(f"could not {what}: {error}") from error
                 time.sleep(soon)
                 soon = min(soon * 2, 1.0)
                 continue

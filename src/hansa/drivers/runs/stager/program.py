@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from . import web
-from .errors import ODD_LETTERS, Refused, TooLarge, Trouble
+from .errors import ODD_LETTERS, Refused, TooLarge, Trouble, Unheard
 from .moving import mover
 from .plan import Plan
 
@@ -60,7 +60,7 @@ def run(way: str, plan: bytes, channel: Channel, job: int, mount: int) -> dict[s
     except TooLarge as error:
         return {"failed": str(error), "needed": error.needed}
     except (Refused, Trouble) as error:
-        return {"failed": str(error), "temporary": isinstance(error, Trouble)}
+        return {"failed": str(error), "temporary": isinstance(error, Trouble), "unheard": isinstance(error, Unheard)}
     except ValueError:
         return {"failed": ODD_LETTERS}
     except OSError as error:

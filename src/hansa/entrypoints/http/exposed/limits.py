@@ -51,7 +51,9 @@ class Slots:
         if self._by_service[service] >= self.per_service:
             raise ServiceCrowded(f"service {service} has {self.per_service} {self._what} already")
         if self._everywhere[address] >= self.in_all - self._taken:
-            raise ServiceCrowded(f"all services together have {self._taken} {self._what} already")
+            raise ServiceCrowded(
+                f"your address has {self._everywhere[address]} {self._what}; no more than that are left for all others"
+            )
         self._taken += 1
         self._everywhere[address] += 1
         self._by_address[service, address] += 1

@@ -96,7 +96,7 @@ async def pass_on(request: Request) -> Response:
         return Response(status_code=_GONE)
     finally:
         held.close()
-        app.note_exposed(record.service.name)
+        app.calls.count_exposed(record.service.name, app.clock.now())
 
 
 async def _asked(request: Request, record: Record, held: ExitStack) -> tuple[Connection, Answer]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator
+from weakref import WeakValueDictionary
 
 from hansa.entrypoints.http.exposed.answers import Answer, NoAnswer
 from hansa.entrypoints.http.exposed.limits import CONNECTIONS, ServiceCrowded
@@ -155,19 +156,24 @@ class Pool:
 
 
 class ExposedPools:
-    """One pool of connections for each exposed service."""
+    """One pool of connections for each exposed service, for as long as somebody calls it."""
 
     def __init__(self, host: ExposedHost) -> None:
         self._host = host
-        self._pools: dict[str, Pool] = {}
+        # A pool lives with its callers, and with what it keeps for the next (`_expire`): services come and go.
+        self._pools: WeakValueDictionary[str, Pool] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._pools)
 
     def of(self, service: str) -> Pool:
-        if service not in self._pools:
-            self._pools[service] = Pool(self._host, service)
-        return self._pools[service]
+        pool = self._pools.get(service)
+        if pool is None:
+            pool = self._pools[service] = Pool(self._host, service)
+        return pool
 
     async def close(self) -> None:
-        for pool in self._pools.values():
+        for pool in list(self._pools.values()):
             pool.close()
         self._pools.clear()
         await asyncio.sleep(0)  # dropped is not closed before the loop's next turn

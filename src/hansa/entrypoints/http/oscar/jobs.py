@@ -63,7 +63,7 @@ def _parcel(request: Request, job: str) -> delegation.Parcel | None:
     if not (permit and origin and job):
         return None
     path = tuple(part.strip() for part in request.headers.get("x-hansa-path", "").split(",") if part.strip())
-    if len(permit) != 64 or len(origin) > 255 or len(path) > 64:
+    if len(permit) != 64 or len(path) > 64 or any(len(cluster) > 255 for cluster in (origin, *path)):
         raise Invalid("the headers of this delegated job are not valid")
     return delegation.Parcel(job, origin, path or (origin,), permit)
 
@@ -87,16 +87,19 @@ async def submit(request: Request, app: AppDep, service: ServiceName, delegated:
     submission.invocable(app.room, caller, service)  # or its body is not even read
     body = await read_body(request, app.settings.http.body_limit, caller.uid)
     noted = _invocation(request, "async", service, caller.uid)
+    has_own_row = app.calls.has_own_row(noted)
     job = await submission.submit(
         app.room,
         caller,
         service,
         body,
         job_name=wanted,
-        invocation=noted,
+        invocation=noted if has_own_row else None,
         parcel=_parcel(request, wanted),
         authorization=request.headers.get("authorization", ""),
     )
+    if not has_own_row:
+        app.calls.count(noted)
     return Response(status_code=201, headers={"X-Hansa-Job": job.name})
 
 
@@ -138,7 +141,7 @@ async def run(request: Request, app: AppDep, service: ServiceName) -> Response:
             media_type="text/plain",
         )
     finally:
-        app.note(submission.with_status(noted, status, time.perf_counter() - started))
+        app.calls.add(submission.with_status(noted, status, time.perf_counter() - started))
 
 
 def _header_text(reason: str) -> str:

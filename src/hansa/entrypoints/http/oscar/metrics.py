@@ -192,7 +192,7 @@ async def of_service(
     if not _visible(record, caller):
         raise Forbidden(f"you may not see service {service}", hint="ask its owner to share it with you")
     window = Window.of(start, end, app.clock.now())
-    found = await app.usage.of_service(window, service, metric)
+    found = await app.usage.of_service(window, caller.uid, service, metric)
     first, last = window.shown()
     if not metric.strip():
         shown = tuple(MetricShown(**_metric(one)) for one in found)
@@ -202,7 +202,7 @@ async def of_service(
 
 def _scope(records: Sequence[Record], caller: Caller) -> Scope:
     seen = frozenset(record.service.name for record in records if _visible(record, caller))
-    return Scope(seen, everything=caller.is_admin)
+    return Scope(caller.uid, seen, everything=caller.is_admin)
 
 
 def _visible(record: Record, caller: Caller) -> bool:

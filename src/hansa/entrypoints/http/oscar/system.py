@@ -110,8 +110,7 @@ async def status(app: AppDep, caller: CallerDep) -> Response:
     total_buckets, total_objects = 0, 0
     if shown:
         names = [bucket.name for bucket in await app.buckets.listing(Caller.admin())]
-        contents = [await app.accounting.of(name) for name in names]
-        total_buckets, total_objects = len(names), sum(one.objects for one in contents)
+        total_buckets, total_objects = len(names), (await app.accounting.together(names)).objects
     issuers = [issuer.url for issuer in app.settings.oidc.issuers]
     return JsonAnswer(
         {
