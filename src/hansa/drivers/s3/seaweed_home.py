@@ -24,8 +24,9 @@ from hansa.storage import Keys
 
 RPC_OFFSET = 10_000  # every SeaweedFS server opens a second port this much higher
 # Both ports of a pair stay below 32768, where Linux begins to hand out ports for outgoing connections: a port
-# remembered from the last run would otherwise now and then be taken by a passing one.
-_CANDIDATES = range(11_000, 22_700)
+# remembered from the last run would otherwise now and then be taken by a passing one. No wider than the offset: weed
+# refuses to start where a port of one server is the second port of another.
+_CANDIDATES = range(12_700, 12_700 + RPC_OFFSET)
 _LOG_BYTES = 16 * 2**20
 _SOCKETS = Path("/tmp")  # noqa: S108 - where weed puts its Unix sockets, whatever TMPDIR says
 
@@ -41,6 +42,9 @@ class Ports:
     def all(self) -> list[int]:
         web = [getattr(self, field.name) for field in fields(self)]
         return web + [port + RPC_OFFSET for port in web]
+
+    def apart(self) -> bool:
+        return len(set(self.all())) == len(self.all())
 
     def unix_sockets(self) -> list[Path]:
         rpc = [f"{field.name}-grpc-{getattr(self, field.name) + RPC_OFFSET}" for field in fields(self)]
@@ -98,11 +102,11 @@ class Home:
         return Secrets(**json.loads(path.read_text()))
 
     def ports(self) -> Ports:
-        """The ones of the last time, unless somebody else has taken one."""
+        """The ones of the last time, unless somebody else has taken one, or they are in each other's way."""
         path = self.folder / "ports.json"
         if path.exists():
             ports = Ports(**json.loads(path.read_text()))
-            if all(_is_free(self.host, port) for port in ports.all()) and not _in_use(ports):
+            if ports.apart() and all(_is_free(self.host, port) for port in ports.all()) and not _in_use(ports):
                 return ports
         ports = _free_ports(self.host)
         _write_private(path, json.dumps(asdict(ports)))
