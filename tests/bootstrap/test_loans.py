@@ -19,6 +19,9 @@ class Lender:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
+    def new_name(self) -> str:
+        raise AssertionError("nothing is lent anew")
+
     async def lend(self, name: str, reach: Reach) -> Keys:
         raise AssertionError("nothing is lent anew")
 

@@ -207,6 +207,22 @@ class LoansContract:
             listed = await asyncio.to_thread(s3.list_buckets)
             assert {one["Name"] for one in listed["Buckets"]} <= {bucket}
 
+    async def test_a_name_of_the_stores_own_opens_and_ends_like_any_other(
+        self, opened: OpenStore, loans: Loans, bucket: str, name: str
+    ) -> None:
+        """Whatever the store made ahead for it. Before it is lent its keys open nothing, and no two loans share one."""
+        await loans.end(name)  # from now on there may be something made ahead
+        names = set()
+        for _ in range(12):
+            names.add(own := loans.new_name())
+            s3 = client(opened, await loans.lend(own, reach(bucket)))
+            with contextlib.closing(s3):
+                assert await asyncio.to_thread(_read, s3, bucket, "in/mine.txt") == b"secret"
+                assert await asyncio.to_thread(lambda s3=s3: tried(forbidden(s3, bucket))) == []  # type: ignore[misc]
+                await loans.end(own)
+                assert await asyncio.to_thread(lambda s3=s3: tried(allowed(s3, bucket))) == []  # type: ignore[misc]
+        assert len(names) == 12
+
     async def test_it_ends_at_once_with_all_that_was_signed(
         self, opened: OpenStore, loans: Loans, bucket: str, name: str
     ) -> None:

@@ -98,6 +98,9 @@ class Moody:
             self.asked.put_nowait(name)
             raise error
 
+    def new_name(self) -> str:
+        return "another"
+
     async def lend(self, name: str, _reach: Reach) -> Keys:
         self._meet(name)
         self.lending.put_nowait(name)

@@ -44,6 +44,9 @@ class SureLoans:
         self._owed |= dict.fromkeys(await self._memory.all(), True)
         self._wake.set()
 
+    def new_name(self) -> str:
+        return self._inner.new_name()
+
     async def lend(self, name: str, reach: Reach) -> Keys:
         async with self._sweeping:
             self._lent[name] = reach

@@ -206,6 +206,11 @@ class Closable(Protocol):
 class Loans(Protocol):
     """Keys that reach exactly what one run may touch, for as long as it lives. Every call may be repeated."""
 
+    def new_name(self) -> str:
+        """A name for a loan that ends with this life of the manager. Some of what `lend` makes may be there already,
+        so whoever took a name calls `end`, also without a loan."""
+        ...
+
     async def lend(self, name: str, reach: Reach) -> Keys:
         """The keys of the loan with this name; they open `reach`, and nothing else, when this returns."""
         ...

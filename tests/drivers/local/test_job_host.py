@@ -111,6 +111,9 @@ class _Noting:
         self.lent: list[str] = []
         self.ended: list[str] = []
 
+    def new_name(self) -> str:
+        return self._inner.new_name()
+
     async def lend(self, name: str, reach: Reach) -> Keys:
         self.lent.append(name)
         return await self._inner.lend(name, reach)

@@ -231,6 +231,9 @@ class Forgetful:
     def __init__(self, inner: Loans) -> None:
         self._inner, self.lent = inner, 0
 
+    def new_name(self) -> str:
+        return self._inner.new_name()
+
     async def lend(self, name: str, reach: Reach) -> Keys:
         keys = await self._inner.lend(name, reach)
         self.lent += 1

@@ -1,5 +1,8 @@
 """The embedded store lends keys as the contract says."""
+# ruff: noqa: F811 - fixtures are imported, and then named as arguments
 
+import asyncio
+import contextlib
 import secrets
 
 import httpx
@@ -8,8 +11,9 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from contracts.loans import LoansContract, bucket, loans, name  # noqa: F401 - fixtures
+from contracts.loans import LoansContract, allowed, bucket, client, loans, name, reach, tried  # noqa: F401 - fixtures
 from hansa.drivers.s3 import OpenStore, policies
+from hansa.drivers.s3.seaweed_loans import _READY, SeaweedLoans
 from hansa.drivers.s3.users import SeaweedUsers
 from hansa.storage import Keys, Reach
 
@@ -34,6 +38,56 @@ async def test_a_policy_that_a_killed_manager_left_alone_goes(opened: OpenStore)
     assert left in await policy_names(users)
     await opened.loans.end_others(frozenset())
     assert left not in await policy_names(users)
+
+
+@pytest.fixture
+async def ready(opened: OpenStore) -> SeaweedLoans:
+    """Loans whose users were made ahead."""
+    assert isinstance(opened.loans, SeaweedLoans)
+    await opened.loans.end("nobody's")
+    async with asyncio.timeout(20):
+        while len(opened.loans._ready) < _READY:
+            await asyncio.sleep(0.01)
+    return opened.loans
+
+
+async def test_users_that_were_made_ahead_open_nothing(opened: OpenStore, ready: SeaweedLoans, bucket: str) -> None:
+    for one in list(ready._ready):
+        s3 = client(opened, ready._keys(one))
+        with contextlib.closing(s3):
+            assert await asyncio.to_thread(lambda s3=s3: tried(allowed(s3, bucket))) == []  # type: ignore[misc]
+
+
+async def test_a_name_that_was_taken_and_never_lent_leaves_no_user(opened: OpenStore, ready: SeaweedLoans) -> None:
+    taken = ready.new_name()
+    assert ready._keys(taken).access_key in await user_names(opened)
+    await ready.end(taken)
+    assert ready._keys(taken).access_key not in await user_names(opened)
+
+
+async def test_a_sweep_spares_what_was_made_ahead_and_the_next_life_ends_it(
+    opened: OpenStore, ready: SeaweedLoans, bucket: str
+) -> None:
+    taken = ready.new_name()
+    waiting = {ready._keys(one).access_key for one in ready._ready}
+    await ready.end_others(frozenset())
+    assert waiting | {ready._keys(taken).access_key} <= await user_names(opened)
+    s3 = client(opened, await ready.lend(taken, reach(bucket)))
+    with contextlib.closing(s3):
+        assert await asyncio.to_thread(lambda: tried(allowed(s3, bucket))) == list(allowed(s3, bucket))
+    await ready.end(taken)
+    users, root = opened.users, opened.keys
+    assert isinstance(users, SeaweedUsers)
+    later = SeaweedLoans(users, root)
+    await later.end_others(frozenset())
+    await later.close()
+    assert not waiting & await user_names(opened)
+    ready._ready.clear()  # the store is that of other tests, too
+
+
+async def user_names(opened: OpenStore) -> set[str]:
+    assert isinstance(opened.users, SeaweedUsers)
+    return set((await opened.users.call("ListUsers", "Empty", "UserNames")).usernames)
 
 
 async def policy_names(users: SeaweedUsers) -> set[str]:

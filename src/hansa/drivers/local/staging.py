@@ -121,7 +121,7 @@ class Staging:
                     await self._until_there_is_room()
                 told = await self._moved(way, await lent, mounted)
                 if told.get("unheard"):  # the store lost them, or they ended with a right, which lending asks for
-                    async with self._keys(way) as others:
+                    async with self._keys(way, again=True) as others:  # and nothing of them was made ahead
                         told = await self._moved(way, await others, mounted)
         except TimeoutError:
             if not limit.expired():
@@ -156,10 +156,12 @@ class Staging:
                 return told
 
     @contextlib.asynccontextmanager
-    async def _keys(self, way: str) -> AsyncIterator["asyncio.Task[Store | None]"]:
+    async def _keys(self, way: str, again: bool = False) -> AsyncIterator["asyncio.Task[Store | None]"]:
         """Lends our own store, with keys for this run and this way, which end here."""
         # another for each move: one that is repeated must not lose its keys when those of the former one end
         name = f"{self.order.name} {way} {secrets.token_hex(4)}"
+        if self.own.loans is not None and self.order.reach and not again:
+            name = self.own.loans.new_name()
         lent = asyncio.create_task(self._lent(name, way), name=f"lend {name}")
         try:
             yield lent

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import secrets
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, urlencode, urlsplit
 from xml.etree import ElementTree
@@ -37,6 +38,9 @@ class MinioLoans:
         self._parent = Credentials(_PARENT, derived[:40])
         self._ready = False
         self._turn = asyncio.Lock()
+
+    def new_name(self) -> str:
+        return secrets.token_hex(8)
 
     async def lend(self, name: str, reach: Reach) -> Keys:
         await self._make_parent()
