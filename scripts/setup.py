@@ -6,8 +6,9 @@ names exactly what it could not add. Nothing else outside the checkout changes. 
 installed, so the second time takes no time.
 
 Set `HANSA_SETUP_PACKAGES=no` to keep it from installing Debian packages. `HANSA_SETUP_KUBERNETES=yes` builds a
-Kubernetes for the tests, once, into the user's cache: that takes as long as all tests together, so it is not done
-unasked. Without one, tests that need it are left out.
+Kubernetes for the tests, and `HANSA_SETUP_MINIO=yes` a MinIO, once, into the user's cache: that takes as long as all
+tests together, so it is not done unasked. `HANSA_SETUP_PODMAN=yes` adds podman's packages. Without them, tests that
+need them are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ CACHE = ROOT / ".cache"
 PACKAGES_LOG = CACHE / "packages.log"
 
 DOWNLOAD_SECONDS = 1800
-KUBERNETES_SECONDS = 3600
+BUILD_SECONDS = 3600
 PROBE_SECONDS = 60
 
 # An ordinary user's PATH leaves out where `ip` and `nft` live; everybody's leaves out PostgreSQL's server.
@@ -53,8 +54,10 @@ class Program:
     name: str
     package: str
     loss: str
+    if_asked: str = ""  # the variable that asks for it, of a program that few need
 
 
+_PODMAN = "tests with podman are left out"
 BUBBLEWRAP = Program("bwrap", "bubblewrap", "services cannot run in a sandbox")
 
 
@@ -78,6 +81,9 @@ PROFILES = {
             Program("npm", "npm", "tests with a real sign-in provider are left out"),
             Program("ip", "iproute2", "tests that cut links between clusters are left out"),
             Program("nft", "nftables", "tests that cut links between clusters are left out"),
+            Program("podman", "podman", _PODMAN, "HANSA_SETUP_PODMAN"),
+            Program("runc", "runc", _PODMAN, "HANSA_SETUP_PODMAN"),
+            Program("busybox", "busybox-static", _PODMAN, "HANSA_SETUP_PODMAN"),
         ),
         ("run", "test", "check"),
     ),
@@ -130,7 +136,7 @@ def main(arguments: Sequence[str]) -> int:
         missing = provide_programs(profile.programs)
         changed = provide_environment(purpose, profile)
     if purpose == "test":
-        provide_kubernetes()
+        build_parts()
     for program in missing:
         say(f"missing: {program.name} (Debian package {program.package}); {program.loss}")
     if missing:
@@ -143,6 +149,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def say(line: str) -> None:
     print(f"setup: {line}", flush=True)
+
+
+def asked_for(variable: str) -> bool:
+    return os.environ.get(variable) == "yes"
 
 
 def fail(line: str, hint: str) -> NoReturn:
@@ -183,7 +193,8 @@ def only_one_setup() -> Iterator[None]:
 
 def provide_programs(programs: Sequence[Program]) -> list[Program]:
     """Installs what is missing where that is possible, and answers what is missing still."""
-    missing = [program for program in programs if find_program(program.name) is None]
+    wanted = [program for program in programs if not program.if_asked or asked_for(program.if_asked)]
+    missing = [program for program in wanted if find_program(program.name) is None]
     if missing:
         install_packages([program.package for program in missing])
     return [program for program in missing if find_program(program.name) is None]
@@ -318,16 +329,17 @@ def pip_install(*arguments: str) -> None:
         )
 
 
-# --- a Kubernetes for the tests ---
+# --- parts of the tests that are built from their sources ---
 
 
-def provide_kubernetes() -> None:
-    """The tests' own code knows what it is made of, and says what it does; a run that has it takes a moment."""
-    if os.environ.get("HANSA_SETUP_KUBERNETES") != "yes":
-        return
-    # Outside the lock on this checkout: it has its own, since all checkouts share what is built.
+def build_parts() -> None:
+    """The tests' own code knows what they are made of, and says what it does; where it is built this takes a moment."""
+    # Outside the lock on this checkout: they have their own, since all checkouts share what is built.
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
-    succeeds([str(VENV_PYTHON), "-m", "real.kubernetes"], seconds=KUBERNETES_SECONDS, environment=environment)
+    for part in ("kubernetes", "minio"):
+        if asked_for(f"HANSA_SETUP_{part.upper()}"):
+            build = [str(VENV_PYTHON), "-m", f"real.{part}"]
+            succeeds(build, seconds=BUILD_SECONDS, environment=environment)
 
 
 def succeeds(

@@ -15,7 +15,7 @@ from real import parts
 # A real part whose fixtures many rooms use is listed here; one room's own stays in that room's conftest.
 pytest_plugins = (
     *("real.postgres", "real.nursery", "real.manager", "real.hub", "real.kubernetes.fixtures"),
-    "real.object_store",  # before any conftest imports it, or those who name it as a plugin fail
+    *("real.object_store", "real.minio"),  # before any conftest imports them, or those who name them as plugins fail
 )
 
 # How fast examples come says something of the machine, not of the code.

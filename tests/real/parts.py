@@ -40,6 +40,9 @@ PARTS: Mapping[str, Part] = {
     "npm": Part("npm"),
     "iproute2": Part("ip", ("-Version",)),
     "nftables": Part("nft", ("--version",)),
+    "podman": Part("podman", ("--version",)),
+    "runc": Part("runc", ("--version",)),
+    "busybox": Part("busybox"),
     "network-namespaces": Part("unshare", ("--net", "true")),
 }
 

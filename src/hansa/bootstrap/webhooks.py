@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hansa import storage
 from hansa.drivers import s3
@@ -20,8 +20,8 @@ class Webhook:
     def token(self, service: str) -> str:
         return hmac.new(self._secret, f"webhook {service}".encode(), hashlib.sha256).hexdigest()
 
-    async def register(self, service: str, folders: Sequence[tuple[str, str]]) -> None:
-        by_bucket: dict[str, set[str]] = {}
+    async def register(self, service: str, folders: Sequence[tuple[str, str]], former: Iterable[str] = ()) -> None:
+        by_bucket: dict[str, set[str]] = {bucket: set() for bucket in former}
         for bucket, folder in folders:
             by_bucket.setdefault(bucket, set()).add(f"{folder}/")
         frozen = {bucket: frozenset(prefixes) for bucket, prefixes in by_bucket.items()}

@@ -1,7 +1,7 @@
 """Everything the actions of this room work with, gathered once by `bootstrap`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -191,5 +191,9 @@ class Webhook(Protocol):
         """What the store shows when it calls about this service. Nobody else knows it."""
         ...
 
-    async def register(self, service: str, folders: Sequence[tuple[str, str]]) -> None: ...
+    async def register(self, service: str, folders: Sequence[tuple[str, str]], former: Iterable[str] = ()) -> None:
+        """From now on it calls about uploads to these folders, and no longer about others in buckets of theirs or in
+        `former` ones."""
+        ...
+
     async def unregister(self, service: str, buckets: frozenset[str]) -> None: ...

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from hansa.kernel.errors import HansaError, NotFound
-from hansa.services import bucket_owners, submission
+from hansa.services import submission
 from hansa.services.errors import QueueFull
 from hansa.services.lanes import Lanes
 from hansa.services.listening import Listening
@@ -206,17 +206,8 @@ class UploadWatch:
         return [record for record in there if self._waits_for(record, upload)]
 
     def _waits_for(self, record: Record, upload: Upload) -> bool:
-        key = upload.object.key
-        if record.phase != "ready" or key.endswith("/"):  # a folder marker
-            return False
-        prefixes = self._listening.folders(record.service).get(upload.bucket, ())
-        return key.startswith(prefixes) and self._reads(record, upload.bucket)
-
-    def _reads(self, record: Record, bucket: str) -> bool:
-        """A bucket that was removed may be somebody else's now: a service gets what its owner may read today."""
-        buckets = self._room.buckets
-        meant = not bucket_owners.changed_hands(record, bucket, buckets.owner_of(bucket))
-        return meant and buckets.may_use(record.service.owner, bucket)
+        folders = self._listening.folders(record.service)
+        return submission.expects(self._room, record, folders, upload.bucket, upload.object.key)
 
     async def _try_list(self, service: str) -> bool:
         try:
@@ -240,7 +231,7 @@ class UploadWatch:
 
     async def _list_folder(self, record: Record, bucket: str, prefix: str) -> bool:
         """False if something in it has to wait."""
-        if not self._reads(record, bucket):
+        if not submission.reads(self._room, record, bucket):
             return True
         service = record.service.name
         has_room = True

@@ -1,7 +1,6 @@
 """Does the engine do the same with real images?
 
-Podman is no part of what `make test` needs: without it, or without root, these tests are left out, also where
-nothing else may be missing.
+`HANSA_SETUP_PODMAN=yes make test` brings what these tests need; without root they are left out.
 """
 
 import asyncio
@@ -32,39 +31,32 @@ from hansa.drivers.local.podman import PodmanRuntime
 from hansa.drivers.local.sync_host import LocalSyncHost
 from hansa.services import JobHost
 from hansa.services.service import Expose
+from real import parts
 
 pytest_plugins = ("real.object_store",)
 
-PODMAN = shutil.which("podman") if shutil.which("runc") else None
-BUSYBOX = shutil.which("busybox")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        PODMAN is None or BUSYBOX is None or os.geteuid() != 0,
-        reason="podman with runc, and a static busybox, are not required; with them, as root, these tests run",
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="podman is root's here")]
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A small image made of busybox; it is the one `orders.order` names."""
-    assert PODMAN is not None
-    assert BUSYBOX is not None
+    parts.require("runc")
+    podman, busybox = parts.require("podman"), parts.require("busybox")
     tree = tmp_path_factory.mktemp("image")
     for folder in ("bin", "tmp", "etc", "job"):
         (tree / folder).mkdir()
-    shutil.copy(BUSYBOX, tree / "bin" / "busybox")
-    subprocess.run([BUSYBOX, "--install", "-s", str(tree / "bin")], check=True, timeout=20)
+    shutil.copy(busybox, tree / "bin" / "busybox")
+    subprocess.run([busybox, "--install", "-s", str(tree / "bin")], check=True, timeout=20)
     for link in (tree / "bin").iterdir():
         if link.is_symlink():
             link.unlink()
             link.symlink_to("busybox")
     packed = subprocess.run(["tar", "-C", str(tree), "-c", "."], check=True, capture_output=True, timeout=20)
     name = "localhost/tool:1"
-    subprocess.run([PODMAN, "import", "-", name], input=packed.stdout, check=True, timeout=60, capture_output=True)
+    subprocess.run([podman, "import", "-", name], input=packed.stdout, check=True, timeout=60, capture_output=True)
     yield name
-    subprocess.run([PODMAN, "rmi", "--force", name], check=False, timeout=60, capture_output=True)
+    subprocess.run([podman, "rmi", "--force", name], check=False, timeout=60, capture_output=True)
 
 
 @pytest.fixture

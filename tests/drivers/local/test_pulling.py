@@ -7,7 +7,6 @@ import io
 import json
 import os
 import secrets
-import shutil
 import sys
 import tarfile
 import threading
@@ -22,13 +21,10 @@ from hansa.drivers import egress
 from hansa.drivers.local.launch import LaunchFailed
 from hansa.drivers.local.podman import PodmanRuntime
 from hansa.drivers.local.pulling import cell_for, loopback_port
+from real import parts
 
 as_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="a network of its own for podman needs root, as podman does here"
-)
-with_podman = pytest.mark.skipif(
-    shutil.which("podman") is None or shutil.which("runc") is None or os.geteuid() != 0,
-    reason="podman and runc are not required; with both, as root, this runs",
 )
 
 
@@ -227,11 +223,13 @@ async def pulling(door: egress.Door, home: Path, uid_base: int) -> AsyncIterator
         await door.close()
 
 
-@with_podman
+@as_root
 @pytest.mark.slow
 async def test_podman_pulls_what_the_door_lets_it_and_follows_nobody_elsewhere(
     trusting_home: Path, home: Path, uid_base: int
 ) -> None:
+    parts.require("podman")
+    parts.require("runc")
     with registry() as there, registry() as trap:
         host = f"registry.test:{there.port}"
         trusting_home.write_text(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')

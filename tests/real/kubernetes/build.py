@@ -1,25 +1,20 @@
 """Which programs is a Kubernetes made of, and how do they come to be?
 
 They are built from the Go module in `programs`, whose `go.sum` says what every source file of them must hash to, into
-the cache, once for a version and a way to build it: ten to fifteen minutes on two cores. Go fetches the sources as
-this machine's configuration tells it. `preparation.py` calls `build`; tests only ever look with `found`.
+the cache, once for a version and a way to build it: ten to fifteen minutes on two cores. `preparation.py` calls
+`build`; tests only ever look with `found`.
 """
 
 import contextlib
-import os
-import platform
-import re
-import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from real.kubernetes import cache
+from real import cache, go_programs
 
 VERSION = "v1.34.4"  # the last minor release whose kubelet takes control groups of version 1 without being asked
 ETCD_VERSION = "3.6.4"
-OLDEST_GO = (1, 21)  # from here on Go fetches the newer one that the module asks for
 
 MODULE = Path(__file__).with_name("programs")
 PROGRAMS: Mapping[str, str] = {
@@ -55,29 +50,13 @@ _FLAGS = (
     "-s -w " + " ".join(f"-X {place}.{name}={value}" for place in _STAMPED for name, value in _STAMP.items()),
 )
 
-_BUILD_SECONDS = 3600.0
 _PROBE_SECONDS = 60.0
-_GO_FOLDER = "/usr/local/go/bin"  # where Go's own archive is unpacked; not on everybody's PATH
 
 
 def found() -> Path | None:
     """The folder of the programs, if they were built."""
     folder = cache.root() / _name() / "bin"
     return folder if folder.is_dir() else None
-
-
-def hindrance() -> str:
-    """Why they cannot be built here; "" if they can."""
-    if platform.machine() != "x86_64" or platform.system() != "Linux":
-        return f"its programs are built for Linux on x86_64, and this is {platform.system()} on {platform.machine()}"
-    go = _go()
-    if go is None:
-        return "no program `go` to build it with"
-    told = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
-    version = re.match(r"go(\d+)\.(\d+)", told.stdout)
-    if version is None or (int(version[1]), int(version[2])) < OLDEST_GO:
-        return f"Go {'.'.join(map(str, OLDEST_GO))} or newer is needed to build it; this is {told.stdout.strip()}"
-    return ""
 
 
 def build(say: cache.Say) -> Path:
@@ -89,7 +68,7 @@ def build(say: cache.Say) -> Path:
         (folder / "bin").mkdir()
         for number, (name, package) in enumerate(PROGRAMS.items(), 1):
             since = time.monotonic()
-            compile_program(MODULE, _FLAGS, package, folder / "bin" / name)
+            go_programs.compile_program(MODULE, _FLAGS, package, folder / "bin" / name)
             say(f"  {number} of {len(PROGRAMS)}: {name} ({time.monotonic() - since:.0f} s)")
         _check(folder / "bin")
         say(f"Kubernetes {VERSION} is built, after {time.monotonic() - began:.0f} s")
@@ -100,34 +79,6 @@ def build(say: cache.Say) -> Path:
 def _name() -> str:
     sources = [(MODULE / name).read_bytes() for name in ("go.mod", "go.sum")]
     return f"kubernetes-{VERSION}-{cache.key(*sources, *_FLAGS, *PROGRAMS, *PROGRAMS.values())}"
-
-
-def compile_program(module: Path, flags: Sequence[str], package: str, program: Path) -> None:
-    """A program of a Go module of ours."""
-    go = _go()
-    assert go is not None, "whoever builds has asked for hindrances"
-    words = ["nice", "-n", "10", go, "build", *flags, "-o", str(program), package]
-    done = subprocess.run(
-        words,
-        cwd=module,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=_BUILD_SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"go build {package} failed:\n{done.stderr[-4000:]}")
-
-
-def _environment() -> dict[str, str]:
-    """Ours, since it may say how Go fetches; with places for Go's caches where there is no home to keep them."""
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOOS": "linux", "GOARCH": "amd64"}
-    if not environment.get("HOME"):
-        environment.setdefault("GOPATH", str(cache.root() / "go"))
-        environment.setdefault("GOCACHE", str(cache.root() / "go-build"))
-    return environment
 
 
 def _check(folder: Path) -> None:
@@ -142,7 +93,3 @@ def _check(folder: Path) -> None:
             if told.splitlines()[0].split()[-1] == wanted:
                 continue
         raise RuntimeError(f"{name} is not {wanted}; it says {told.strip()!r}")
-
-
-def _go() -> str | None:
-    return shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", os.defpath), _GO_FOLDER]))

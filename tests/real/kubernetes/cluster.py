@@ -20,10 +20,10 @@ from pathlib import Path
 
 import httpx
 
+from real import cache
 from real.kubernetes import (
     bottle,
     build,
-    cache,
     control_plane,
     coredns_server,
     credentials,

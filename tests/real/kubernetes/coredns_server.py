@@ -12,8 +12,7 @@ from typing import Any
 
 import httpx
 
-from real.kubernetes import build as programs
-from real.kubernetes import cache
+from real import cache, go_programs
 from real.kubernetes.access import Access
 from real.kubernetes.control_plane import DOMAIN, NAMES_ADDRESS, Plan
 
@@ -57,7 +56,7 @@ def hindrance(access: Access) -> str:
             return ""
     if found() is not None:
         return "this cluster was started before CoreDNS was built"
-    return programs.hindrance() or "CoreDNS is not built; HANSA_SETUP_KUBERNETES=yes make test builds it, once"
+    return go_programs.hindrance() or "CoreDNS is not built; HANSA_SETUP_KUBERNETES=yes make test builds it, once"
 
 
 def build(say: cache.Say) -> Path:
@@ -66,7 +65,7 @@ def build(say: cache.Say) -> Path:
     def make(folder: Path) -> None:
         began = time.monotonic()
         say(f"building CoreDNS {VERSION} for the tests; once, some minutes on two cores")
-        programs.compile_program(MODULE, _FLAGS, ".", folder / "coredns")
+        go_programs.compile_program(MODULE, _FLAGS, ".", folder / "coredns")
         told = subprocess.run(
             [folder / "coredns", "-version"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
         ).stdout

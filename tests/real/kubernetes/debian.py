@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from real.kubernetes import cache
+from real import cache
 
 TREES: Mapping[str, tuple[str, ...]] = {
     "node": (

@@ -12,7 +12,8 @@ import shutil
 from pathlib import Path, PurePosixPath
 
 from hansa.drivers import s3
-from real.kubernetes import cache, images
+from real import cache
+from real.kubernetes import images
 from real.kubernetes.oci import Config, Layer
 
 NAME = "localhost/hansa:1"

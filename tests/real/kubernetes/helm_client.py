@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from real import cache, go_programs
 from real.kubernetes import build as programs
-from real.kubernetes import cache
 
 VERSION = "v3.19.5"  # the release for the Kubernetes we build
 
@@ -47,7 +47,7 @@ def hindrance() -> str:
     """Why there is none; "" if there is one."""
     if found() is not None:
         return ""
-    return programs.hindrance() or "Helm is not built; HANSA_SETUP_KUBERNETES=yes make test builds it, once"
+    return go_programs.hindrance() or "Helm is not built; HANSA_SETUP_KUBERNETES=yes make test builds it, once"
 
 
 def build(say: cache.Say) -> Path:
@@ -56,7 +56,7 @@ def build(say: cache.Say) -> Path:
     def make(folder: Path) -> None:
         began = time.monotonic()
         say(f"building Helm {VERSION} for the tests; once, some minutes on two cores")
-        programs.compile_program(MODULE, _FLAGS, _PACKAGE, folder / "helm")
+        go_programs.compile_program(MODULE, _FLAGS, _PACKAGE, folder / "helm")
         told = Helm(folder / "helm").run("version", "--short")
         if not told.stdout.startswith(VERSION):
             raise RuntimeError(f"helm is not {VERSION}; it says {told.stdout.strip()!r} {told.stderr.strip()!r}")

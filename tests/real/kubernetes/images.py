@@ -14,7 +14,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from real.kubernetes import cache, debian, oci
+from real import cache
+from real.kubernetes import debian, oci
 
 PAUSE = "localhost/pause:1"
 BUSYBOX = "localhost/bb:1"

@@ -4,7 +4,8 @@
 it takes minutes. Fixtures ask `hindrance`, whose answer is the reason a test is left out for.
 """
 
-from real.kubernetes import bottle, build, cache, coredns_server, debian, helm_client, images, policy_enforcer
+from real import cache, go_programs
+from real.kubernetes import bottle, build, coredns_server, debian, helm_client, images, policy_enforcer
 
 _REMEDY = "HANSA_SETUP_KUBERNETES=yes make test builds it, once, in ten to fifteen minutes"
 
@@ -14,7 +15,7 @@ def hindrance(*, full: bool) -> str:
     if full and (why := bottle.hindrance() or policy_enforcer.hindrance()):
         return why
     if build.found() is None:
-        return build.hindrance() or f"it is not built; {_REMEDY}"
+        return go_programs.hindrance() or f"it is not built; {_REMEDY}"
     if full and debian.found() is None:
         return debian.hindrance() or f"a node's Debian parts are not here; {_REMEDY}"
     return ""
@@ -23,16 +24,16 @@ def hindrance(*, full: bool) -> str:
 def prepare(say: cache.Say) -> bool:
     """Makes what can be made here. False where something is missing, which was said."""
     complete = True
-    if build.found() is None and (why := build.hindrance()):
+    if build.found() is None and (why := go_programs.hindrance()):
         say(f"tests on a real Kubernetes are left out: {why}")
         return False
     build.build(say)
-    if helm_client.found() is None and (why := build.hindrance()):
+    if helm_client.found() is None and (why := go_programs.hindrance()):
         say(f"tests with Helm are left out: {why}")
         complete = False
     else:
         helm_client.build(say)
-    if coredns_server.found() is None and (why := build.hindrance()):
+    if coredns_server.found() is None and (why := go_programs.hindrance()):
         say(f"tests that need names in a Kubernetes are left out: {why}")
         complete = False
     else:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from real.kubernetes import build, preparation
+from real import go_programs
+from real.kubernetes import preparation
 
 
 @pytest.fixture
@@ -12,7 +13,7 @@ def without_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nothing was built before, either."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(build, "_GO_FOLDER", str(tmp_path))
+    monkeypatch.setattr(go_programs, "_GO_FOLDER", str(tmp_path))
 
 
 @pytest.mark.usefixtures("without_go")

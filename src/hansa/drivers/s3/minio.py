@@ -5,6 +5,7 @@ in a few threads of their own. The contract suites run against a live MinIO wher
 (tests/real/minio.py)."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import re
@@ -144,15 +145,15 @@ class MinioNotifications:
         async with self._alone:
             arn = await self._target(service, url, token)
             for bucket, prefixes in folders.items():
-                await self._notify(bucket, arn, prefixes)
+                if prefixes:
+                    await self._notify(bucket, arn, prefixes)
+                else:
+                    await self._tell_no_more(bucket, arn)
 
     async def unregister(self, service: str, buckets: frozenset[str]) -> None:
         async with self._alone:
             for bucket in buckets:
-                try:
-                    await self._notify(bucket, f":{service}:webhook", frozenset())
-                except NotFound:  # no such bucket
-                    continue
+                await self._tell_no_more(bucket, f":{service}:webhook")
             await self._minio.forgiving(
                 "remove a webhook", lambda: self._minio.admin.config_reset("notify_webhook", service)
             )
@@ -190,6 +191,10 @@ class MinioNotifications:
     async def _arn(self, service: str) -> str:
         info = json.loads(await self._minio.call("read MinIO's state", self._minio.admin.info))
         return next((arn for arn in info.get("sqsARN") or [] if arn.endswith(f":{service}:webhook")), "")
+
+    async def _tell_no_more(self, bucket: str, arn: str) -> None:
+        with contextlib.suppress(NotFound):  # the bucket went, and its notifications with it
+            await self._notify(bucket, arn, frozenset())
 
     async def _notify(self, bucket: str, arn: str, prefixes: frozenset[str]) -> None:
         """Gives the bucket exactly these notifications for the target, and leaves those of others."""

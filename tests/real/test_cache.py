@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from real.kubernetes import cache
+from real import cache
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-_CHECKOUT = Path(__file__).parents[3]
+_CHECKOUT = Path(__file__).parents[2]
 _KEPT = 3  # of each kind, besides all that some run may be using now
 _IN_USE_SECONDS = 7200.0
 

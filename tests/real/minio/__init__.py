@@ -1,10 +1,7 @@
-"""A real MinIO for tests, where its binary is at hand: `HANSA_TEST_MINIO`, or `.cache/bin/minio` in this
-checkout.
+"""A real MinIO for tests, where one was built: `HANSA_SETUP_MINIO=yes make test` builds it, once.
 
-MinIO offers no package, and building it takes minutes, so the default run does without and says so:
-
-    GOFLAGS=-mod=mod GOBIN=$PWD/.cache/bin go install
-    github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+`minio_server` is one for the session, `minio_store` the same opened with the administrator's keys. What restarts it, or
+changes what everybody sees, starts one of its own with `running_minio`.
 """
 
 import contextlib
@@ -24,10 +21,10 @@ import pytest
 from hansa.drivers.s3 import OpenStore, open_minio
 from hansa.storage import Keys, StoreAddress
 from real import parts
+from real.minio import building
 
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
-CACHED = Path(__file__).parents[2] / ".cache" / "bin" / "minio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +33,17 @@ class RunningMinio:
     keys: Keys
 
 
-def minio_binary() -> Path:
-    return Path(os.environ.get("HANSA_TEST_MINIO", CACHED))
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without the binary its tests are left out before they begin, and the summary says so once."""
-    if minio_binary().is_file():
-        return
-    without = [item for item in items if "minio_server" in getattr(item, "fixturenames", ())]
-    for _ in without:
-        parts.missing.note(
-            "minio", "no binary in HANSA_TEST_MINIO or .cache/bin; tests/real/minio.py says how to build it"
-        )
-    config.hook.pytest_deselected(items=without)
-    items[:] = [item for item in items if item not in without]
-
-
 @pytest.fixture(scope="session")
 def minio_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMinio]:
-    binary, folder = minio_binary(), tmp_path_factory.mktemp("minio")
+    with running_minio(tmp_path_factory.mktemp("minio")) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def running_minio(folder: Path) -> Iterator[RunningMinio]:
+    binary = building.found()
+    if binary is None:
+        parts.give_up("minio", building.hindrance())
     keys = Keys("hansa-root", secrets.token_urlsafe(24))
     port = _free_port()
     address = StoreAddress(f"http://127.0.0.1:{port}", "us-east-1", verify=True)
