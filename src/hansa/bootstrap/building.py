@@ -333,7 +333,7 @@ async def _build(ground: _Ground) -> App:
         services_namespace=given.cluster.services_namespace,
         groups=tuple(group for issuer in given.oidc.issuers for group in issuer.groups),
         dispatcher=dispatcher,
-        webhook=webhooks.of(given, open_store),
+        webhook=webhooks.of(given, open_store, records),
         backlog=backlog,
         cluster_id=given.cluster.id,
         own_endpoint=federating.own_endpoint(given),

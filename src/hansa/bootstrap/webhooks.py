@@ -1,38 +1,68 @@
-"""How does a MinIO server tell us of uploads?"""
+"""How does a MinIO server tell us of uploads? By calls to one address of ours, about the folders that services have.
 
+MinIO learns the address once, for that costs it a restart; what services come and go changes no more than what it is
+asked to tell."""
+
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from hansa import storage
+import structlog
+
+from hansa import services, storage
 from hansa.drivers import s3
+from hansa.kernel.errors import HansaError
 from hansa.settings import Settings
+
+PATH = "/v1/store/uploads"
+_log = structlog.get_logger("hansa.uploads")
+_AGAIN_EVERY = 60.0  # seconds; somebody may have changed MinIO by hand
 
 
 class Webhook:
-    """Where a MinIO server tells of uploads: our own `/job`, with a token of the store for that service."""
+    """The `services.Webhook` of a manager whose store is a MinIO."""
 
-    def __init__(self, notifications: storage.Notifications, public_url: str, root: storage.Keys) -> None:
+    def __init__(
+        self, notifications: storage.Notifications, cluster: str, url: str, root: storage.Keys, known: services.Services
+    ) -> None:
         self._notifications = notifications
-        self._public_url = public_url.rstrip("/")
-        self._secret = root.secret_key.encode()
+        self._name = f"hansa-{hashlib.sha256(cluster.encode()).hexdigest()[:16]}"
+        self._url = f"{url.rstrip('/')}{PATH}"
+        self._known = known
+        self.token = hmac.new(root.secret_key.encode(), f"uploads {cluster}".encode(), hashlib.sha256).hexdigest()
+        self._turn = asyncio.Lock()
+        self._wake = asyncio.Event()
 
-    def token(self, service: str) -> str:
-        return hmac.new(self._secret, f"webhook {service}".encode(), hashlib.sha256).hexdigest()
+    async def refresh(self, buckets: Iterable[str]) -> None:
+        for bucket in frozenset(buckets):
+            try:
+                await self._tell(bucket)
+            except HansaError as error:
+                _log.warning("MinIO is not told yet what to tell of", bucket=bucket, error=error.message)
+                self._wake.set()
 
-    async def register(self, service: str, folders: Sequence[tuple[str, str]], former: Iterable[str] = ()) -> None:
-        by_bucket: dict[str, set[str]] = {bucket: set() for bucket in former}
-        for bucket, folder in folders:
-            by_bucket.setdefault(bucket, set()).add(f"{folder}/")
-        frozen = {bucket: frozenset(prefixes) for bucket, prefixes in by_bucket.items()}
-        await self._notifications.register(service, f"{self._public_url}/job/{service}", self.token(service), frozen)
+    async def work(self, on_gap: Callable[[], None]) -> None:
+        while True:
+            self._wake.clear()
+            if await self._notifications.announce(self._name, self._url, self.token):
+                _log.info("MinIO knows where to tell of uploads", url=self._url)
+            if any([await self._tell(bucket) for bucket in services.folders_of_all(self._known.all())]):
+                on_gap()
+            try:
+                async with asyncio.timeout(_AGAIN_EVERY):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
 
-    async def unregister(self, service: str, buckets: frozenset[str]) -> None:
-        await self._notifications.unregister(service, buckets)
+    async def _tell(self, bucket: str) -> bool:
+        async with self._turn:  # the folders are those of the moment in which MinIO is told
+            prefixes = services.folders_of_all(self._known.all()).get(bucket, ())
+            return await self._notifications.listen(self._name, bucket, frozenset(prefixes))
 
 
-def of(given: Settings, opened: s3.OpenStore) -> Webhook | None:
+def of(given: Settings, opened: s3.OpenStore, known: services.Services) -> Webhook | None:
     if opened.notifications is None:
         return None
     here = given.cluster.public_url or f"http://{given.http.host}:{given.http.port}"
-    return Webhook(opened.notifications, here, opened.keys)
+    return Webhook(opened.notifications, given.cluster.id, here, opened.keys, known)

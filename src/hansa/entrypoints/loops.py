@@ -107,6 +107,7 @@ async def running(app: App) -> AsyncIterator[None]:
     work: dict[str, Callable[[], Awaitable[None]]] = {
         "jobs": app.room.dispatcher.work,
         "uploads": app.uploads.work,
+        **({"webhook": lambda: webhook.work(app.uploads.look_now)} if (webhook := app.room.webhook) else {}),
         "purge": purge,
         "logs": recall_logs,
         "notes": write_calls,

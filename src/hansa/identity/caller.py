@@ -20,7 +20,6 @@ class Caller:
     subject: str = ""  # who it is at that issuer
     admin_view: bool = False  # may read the whole cluster's status and logs; gives no right to change anything
     service: str = ""  # the one service a service token speaks for
-    from_store: bool = False  # it is our own object store that tells of an upload
     giver: str = ""  # the member of the service's federation that hands jobs over, and may do nothing else
 
     @classmethod
@@ -47,9 +46,9 @@ class Caller:
         )
 
     @classmethod
-    def of_service(cls, service: str, owner: str, *, from_store: bool = False, giver: str = "") -> "Caller":
+    def of_service(cls, service: str, owner: str, *, giver: str = "") -> "Caller":
         """A service's own token acts as the service's owner, for that service only."""
-        return cls(kind="service", uid=owner, name=service, service=service, from_store=from_store, giver=giver)
+        return cls(kind="service", uid=owner, name=service, service=service, giver=giver)
 
     @property
     def is_admin(self) -> bool:

@@ -58,6 +58,7 @@ from hansa.services.errors import (
 )
 from hansa.services.images import NodesPull
 from hansa.services.job import ENDED, Job, Outcome, Status, new_name
+from hansa.services.listening import folders_of_all
 from hansa.services.operation import Operation, Operations, Touched
 from hansa.services.peers import (
     Address,
@@ -193,6 +194,7 @@ __all__ = [
     "duty",
     "events",
     "fdl",
+    "folders_of_all",
     "history",
     "lending",
     "membership",

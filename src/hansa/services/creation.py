@@ -96,6 +96,7 @@ async def create(room: Room, caller: Caller, definition: Service, authorization:
             ready = replace(record, phase="ready", bucket_owners=owners)
             record = await room.records.replace(ready, secrets, record.version, commits=operation)
             undo.pop_all()
+        await _tell_store(room, service)
     await start_hosts(room, record)
     return Written(record, (*notes, *_warnings(room, service)))
 
@@ -123,9 +124,6 @@ async def _make_parts(
             undo.push_async_callback(room.volumes.drop, service.namespace, volume.name)
     undo.push_async_callback(room.uploads.forget_service, service.name)
     await _prepare_folders(room, service)
-    if room.webhook is not None and (folders := input_folders(service)):
-        undo.push_async_callback(room.webhook.unregister, service.name, frozenset(buckets))
-        await room.webhook.register(service.name, folders)
     return record
 
 
@@ -217,22 +215,17 @@ async def update(room: Room, caller: Caller, definition: Service, authorization:
             async with exposed_share.within_quota(room, public):
                 record = await room.records.replace(fresh, secrets, old.version)
             undo.pop_all()
-        await _call_about(room, service, before)
+        if input_folders(service) != input_folders(before):
+            await _tell_store(room, before, service)
     await start_hosts(room, record)
     notes = (*notes, *_warnings(room, service))
     return Written(record, notes, tuple(await replicas.spread(room, record, authorization)))
 
 
-async def _call_about(room: Room, service: Service, before: Service) -> None:
+async def _tell_store(room: Room, *changed: Service) -> None:
     """A store that calls us does so about the folders of today."""
-    folders, former = input_folders(service), input_folders(before)
-    if room.webhook is None or folders == former:
-        return
-    buckets = frozenset(bucket for bucket, _ in former)
-    if folders:
-        await room.webhook.register(service.name, folders, buckets)
-    else:
-        await room.webhook.unregister(service.name, buckets)
+    if room.webhook is not None:
+        await room.webhook.refresh(bucket for service in changed for bucket, _ in input_folders(service))
 
 
 async def delete(
@@ -260,9 +253,7 @@ async def _finish_delete(room: Room, record: Record) -> None:
     jobs = await room.jobs.names(service.name, None, frozenset(Status))
     await history.forget(room, jobs, "its service was deleted")
     await following.end_adopted(room, service.name)
-    if room.webhook is not None:
-        heard = (bucket for bucket, _ in input_folders(service))
-        await room.webhook.unregister(service.name, frozenset((*record.made_buckets, *heard)))
+    await _tell_store(room, service)
     # a bucket that another service uses by now stays, and so does everything this service did not make
     used = {bucket for other in room.records.all() if other.service.name != service.name
             for bucket in _own_buckets(room, other.service)}  # fmt: skip

@@ -33,6 +33,13 @@ def outermost(folders: Iterable[tuple[str, str]]) -> Folders:
     return found
 
 
+def folders_of_all(records: Iterable[Record]) -> Folders:
+    """Of the services that are ready."""
+    return outermost(
+        folder for record in records if record.phase == "ready" for folder in input_folders(record.service)
+    )
+
+
 class Listening:
     """The folders of each service as it is now."""
 

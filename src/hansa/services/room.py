@@ -185,15 +185,16 @@ class Room:
 
 
 class Webhook(Protocol):
-    """For stores that call us back: where and for which folders."""
+    """For stores that call us back."""
 
-    def token(self, service: str) -> str:
-        """What the store shows when it calls about this service. Nobody else knows it."""
+    token: str  # what the store shows when it calls; nobody else knows it
+
+    async def refresh(self, buckets: Iterable[str]) -> None:
+        """From now on the store calls about uploads to the folders that services have in these buckets now. Where it
+        cannot be told, it is later, by `work`."""
         ...
 
-    async def register(self, service: str, folders: Sequence[tuple[str, str]], former: Iterable[str] = ()) -> None:
-        """From now on it calls about uploads to these folders, and no longer about others in buckets of theirs or in
-        `former` ones."""
+    async def work(self, on_gap: Callable[[], None]) -> None:
+        """For ever: tells the store where to call and about what. `on_gap` hears that there may be uploads nobody was
+        told of."""
         ...
-
-    async def unregister(self, service: str, buckets: frozenset[str]) -> None: ...

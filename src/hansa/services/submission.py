@@ -9,13 +9,12 @@ from dataclasses import replace
 
 from hansa.identity import Caller, access
 from hansa.kernel import names
-from hansa.kernel.errors import Forbidden, NotFound
+from hansa.kernel.errors import Forbidden
 from hansa.resources import Invocation, Needs
-from hansa.services import bucket_owners, creation, duty, events, orders, validation
+from hansa.services import creation, duty, events, orders, validation
 from hansa.services.delegation import Parcel, Receipt, adopting, data_stores, receiving
 from hansa.services.errors import ASK_FOR_MORE, BeyondQuota, QueueFull, RunFailed, ServiceNotFound
 from hansa.services.job import Job, Status, new_name
-from hansa.services.listening import Folders, input_folders, outermost
 from hansa.services.ports import Record, Reply, RunOrder, Waiting
 from hansa.services.room import Room
 
@@ -85,13 +84,9 @@ async def _accept(
     elsewhere = known is not None and bool(known.store)  # its own keys decide what it may read there
     if isinstance(given, events.ObjectInput) and not elsewhere:
         _check_input(room, caller, given)
-    if caller.from_store and isinstance(given, events.ObjectInput):
-        _check_awaited(room, record, given)
-    job = _job(room, record, job_name, caller.uid, body, _uploader(room, caller, record, given))
+    job = _job(room, record, job_name, caller.uid, body)
     if receipt is not None:
         return job, await _surely(room, job, lambda: room.receipts.accept(receipt, job, invocation))
-    if caller.from_store and isinstance(given, events.ObjectInput):
-        return job, await _surely(room, job, lambda: _accept_notified(room, job, given))
     return job, await _surely(room, job, lambda: room.jobs.accept(job, invocation))
 
 
@@ -105,13 +100,16 @@ async def submit_upload(
     modified: int,
     size: int,
     content_type: str = "",
+    uploader: str = "",
 ) -> Job | None:
     """An upload that the manager saw becomes a job, once for each object version. It is the job of the service's owner:
-    with their rights and quota, for they chose the bucket. Raises `QueueFull` if the upload has to wait in its bucket:
+    with their rights and quota, for they chose the bucket; the user for whom isolation made that bucket sees it too, or
+    else the uploader, if that is known. Raises `QueueFull` if the upload has to wait in its bucket:
     nothing is written down then, so that the next listing finds it again."""
     body = events.minio_event(bucket, key, size=size, etag=etag, at=float(modified), content_type=content_type)
     service = record.service
-    job = _job(room, record, new_name(service.name), service.owner, body, creation.user_of(service, bucket))
+    viewer = creation.user_of(service, bucket) or uploader
+    job = _job(room, record, new_name(service.name), service.owner, body, viewer)
     if not await _surely(room, job, lambda: room.jobs.accept_upload(job, bucket, key, etag, modified)):
         return None
     room.dispatcher.offer(Waiting(job.name, job.service, job.owner, job.cpu, job.memory))
@@ -188,45 +186,6 @@ def _check_input(room: Room, caller: Caller, given: events.ObjectInput) -> None:
     if room.buckets.may_use(caller.uid, given.bucket):
         return
     raise Forbidden(f"you may not read bucket {given.bucket[:63]}", hint="ask the bucket's owner to share it with you")
-
-
-def expects(room: Room, record: Record, folders: Folders, bucket: str, key: str) -> bool:
-    """Whether an upload starts a job of this service, which has these folders. A bucket that was removed may be
-    somebody else's now: a service gets what its owner may read today."""
-    if record.phase != "ready" or key.endswith("/") or not key.startswith(folders.get(bucket, ())):  # a folder marker
-        return False
-    return reads(room, record, bucket)
-
-
-def reads(room: Room, record: Record, bucket: str) -> bool:
-    meant = not bucket_owners.changed_hands(record, bucket, room.buckets.owner_of(bucket))
-    return meant and room.buckets.may_use(record.service.owner, bucket)
-
-
-def _check_awaited(room: Room, record: Record, given: events.ObjectInput) -> None:
-    """The store may tell of a folder that the service had before."""
-    folders = outermost(input_folders(record.service))
-    if not expects(room, record, folders, given.bucket, given.key):
-        name = record.service.name
-        raise Forbidden(f"service {name} waits for no such upload", hint="the store should have been told so")
-
-
-async def _accept_notified(room: Room, job: Job, given: events.ObjectInput) -> bool:
-    """The store's webhook may tell an upload twice, and the reconciliation may have found it before."""
-    try:
-        found = await room.store.head(given.bucket, given.key)
-    except NotFound:
-        return await room.jobs.accept(job)
-    return await room.jobs.accept_upload(job, given.bucket, given.key, found.etag, int(found.modified))
-
-
-def _uploader(room: Room, caller: Caller, record: Record, given: events.ObjectInput | events.BytesInput) -> str:
-    """Who sees the job besides its owner: whose bucket it is, if isolation made it, or who uploaded. Only our own store
-    is believed when it names an uploader: anybody else who has the service's token could name anybody."""
-    if not caller.from_store or not isinstance(given, events.ObjectInput):
-        return ""
-    uploader = room.people.by_key(given.principal) if given.principal else None
-    return creation.user_of(record.service, given.bucket) or (uploader.uid if uploader else "")
 
 
 def _job(room: Room, record: Record, name: str, owner: str, body: bytes, viewer: str = "") -> Job:

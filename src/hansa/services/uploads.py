@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from hansa.kernel.errors import HansaError, NotFound
-from hansa.services import submission
+from hansa.services import bucket_owners, submission
 from hansa.services.errors import QueueFull
 from hansa.services.lanes import Lanes
 from hansa.services.listening import Listening
@@ -59,12 +59,31 @@ class UploadWatch:
         self._most_waiting = most_waiting
         self._saved_at = 0.0
         self._wake = asyncio.Event()
+        self._look_now = False
         self._listening = Listening()
         self._few = asyncio.Semaphore(_LISTINGS_AT_ONCE)
 
     def wake(self) -> None:
         """Somebody whose uploads wait has room for jobs again."""
         self._wake.set()
+
+    def look_now(self) -> None:
+        """There may be uploads anywhere that nobody told of."""
+        self._look_now = True
+        self._wake.set()
+
+    async def told(self, bucket: str, key: str, by: str) -> None:
+        """A store that calls us back tells of an upload, and whose key it was done with. It is an upload like those of
+        a stream: what does not become a job now is found by a listing."""
+        listeners = self._listeners(bucket, key)
+        if not listeners:
+            return
+        try:
+            found = await self._room.store.head(bucket, key)
+        except NotFound:
+            return  # deleted again
+        for record in listeners:
+            await self._try_offer(record.service.name, Upload(bucket, found, by=by))
 
     async def work(self) -> None:
         """Follows the store until cancelled; after every gap the folders are listed."""
@@ -75,7 +94,7 @@ class UploadWatch:
                 self._ask_for(listings, [service])
 
         async def take(offer: Offer) -> None:
-            if not await self._try_offer(offer):
+            if not await self._try_offer(offer.service, offer.upload):
                 self._ask_for(listings, [offer.service])  # which offers it once more
             offer.position.end(offer.number)
 
@@ -95,7 +114,8 @@ class UploadWatch:
                 async with asyncio.timeout_at(due):
                     await self._wake.wait()
             self._wake.clear()
-            if loop.time() < due:
+            everywhere, self._look_now = self._look_now or loop.time() >= due, False
+            if not everywhere:
                 self._ask_for(listings, list(self._room.uploads_waiting))
             else:
                 self._ask_for_all(listings)
@@ -147,7 +167,7 @@ class UploadWatch:
         """Waits for nobody's jobs: those of one owner must not hold up the news of others."""
         async for one in news:
             self._on_news(one)
-            told = self._listeners(one.upload) if one.upload is not None else []
+            told = self._listeners(one.upload.bucket, one.upload.object.key) if one.upload is not None else []
             number = position.begin(one.cursor, len(told))
             for record in told:
                 assert one.upload is not None
@@ -163,19 +183,18 @@ class UploadWatch:
             await self._room.uploads.move_cursor(_CURSOR, position.done)
             self._saved_at = now
 
-    async def _try_offer(self, offer: Offer) -> bool:
+    async def _try_offer(self, service: str, upload: Upload) -> bool:
         try:
-            await self._offer(offer.service, offer.upload)
+            await self._offer(service, upload)
             return True
         except Exception as error:  # of one owner, and the others go on
-            item = f"uploads of {offer.service}"
-            self._room.complaints.tell("an upload is no job yet", item, error, service=offer.service)
+            self._room.complaints.tell("an upload is no job yet", f"uploads of {service}", error, service=service)
             return False
 
     async def _offer(self, service: str, upload: Upload) -> bool:
         """Starts a job if the service waits for this object still; False if there is no room for it now."""
         record, found = self._room.records.get(service), upload.object
-        if record is None or not self._waits_for(record, upload):
+        if record is None or not self._waits_for(record, upload.bucket, found.key):
             return True
         try:
             job = await submission.submit_upload(
@@ -187,6 +206,7 @@ class UploadWatch:
                 modified=int(found.modified),
                 size=found.size,
                 content_type=upload.content_type,
+                uploader=self._uploader(upload),
             )
         except QueueFull as full:
             self._postpone(service, full)
@@ -195,19 +215,31 @@ class UploadWatch:
             _log.info("upload", service=service, job=job.name, object=f"{upload.bucket}/{found.key}")
         return True
 
+    def _uploader(self, upload: Upload) -> str:
+        found = self._room.people.by_key(upload.by) if upload.by else None
+        return found.uid if found else ""
+
     def _postpone(self, service: str, full: QueueFull) -> None:
         """It stays in its bucket, and the ledger does not know it: the next listing offers it again."""
         if service not in self._room.uploads_waiting:
             _log.warning("uploads wait", service=service, why=full.message)
         self._room.uploads_waiting[service] = full.message
 
-    def _listeners(self, upload: Upload) -> list[Record]:
-        there = self._listening.of_bucket(upload.bucket, self._room.records.all())
-        return [record for record in there if self._waits_for(record, upload)]
+    def _listeners(self, bucket: str, key: str) -> list[Record]:
+        there = self._listening.of_bucket(bucket, self._room.records.all())
+        return [record for record in there if self._waits_for(record, bucket, key)]
 
-    def _waits_for(self, record: Record, upload: Upload) -> bool:
-        folders = self._listening.folders(record.service)
-        return submission.expects(self._room, record, folders, upload.bucket, upload.object.key)
+    def _waits_for(self, record: Record, bucket: str, key: str) -> bool:
+        if record.phase != "ready" or key.endswith("/"):  # a folder marker
+            return False
+        prefixes = self._listening.folders(record.service).get(bucket, ())
+        return key.startswith(prefixes) and self._reads(record, bucket)
+
+    def _reads(self, record: Record, bucket: str) -> bool:
+        """A bucket that was removed may be somebody else's now: a service gets what its owner may read today."""
+        buckets = self._room.buckets
+        meant = not bucket_owners.changed_hands(record, bucket, buckets.owner_of(bucket))
+        return meant and buckets.may_use(record.service.owner, bucket)
 
     async def _try_list(self, service: str) -> bool:
         try:
@@ -231,7 +263,7 @@ class UploadWatch:
 
     async def _list_folder(self, record: Record, bucket: str, prefix: str) -> bool:
         """False if something in it has to wait."""
-        if not submission.reads(self._room, record, bucket):
+        if not self._reads(record, bucket):
             return True
         service = record.service.name
         has_room = True

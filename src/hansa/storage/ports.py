@@ -5,7 +5,7 @@
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +84,7 @@ class Upload:
     bucket: str
     object: ObjectInfo
     content_type: str = ""
+    by: str = ""  # the access key of who uploaded, where the store tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +262,16 @@ class UploadSource(Protocol):
 
 
 class Notifications(Protocol):
-    """Stores that call us back (MinIO): tell them where. The embedded store needs none of it."""
+    """Stores that call us back (MinIO): where, and about what. The embedded store needs none of it."""
 
-    async def register(self, service: str, url: str, token: str, folders: Mapping[str, frozenset[str]]) -> None:
-        """Uploads below these folders (bucket → prefixes such as "in/", "" for all of it) are posted to
-        `url` with `token` as bearer. Replaces what the service had in these buckets."""
+    async def announce(self, caller: str, url: str, token: str) -> bool:
+        """From now on the store posts to `url`, with `token` as bearer, what it is asked to tell `caller`, which is one
+        word. Whether that is news to it: then it cost a moment in which the store did not answer."""
         ...
 
-    async def unregister(self, service: str, buckets: frozenset[str]) -> None:
-        """No more calls for this service; missing buckets are fine."""
+    async def listen(self, caller: str, bucket: str, prefixes: frozenset[str]) -> bool:
+        """`caller` hears of uploads to this bucket below these prefixes (such as "in/", "" for all of it), and of no
+        others. Whether that is another order than the store had; of a missing bucket there is nothing to tell."""
         ...
 
     async def close(self) -> None: ...

@@ -15,7 +15,7 @@ from contracts.direct_use import DirectUseContract
 from contracts.object_store import StoreUsersContract, fresh_name
 from hansa.drivers.s3 import OpenStore, StoreUnreachable, open_minio
 from hansa.drivers.s3.minio import MinioConnection, MinioNotifications
-from hansa.kernel.errors import Forbidden, Invalid, NotFound
+from hansa.kernel.errors import Forbidden, Invalid
 from hansa.storage import Keys, Notifications, ObjectStore, StoreAddress
 
 if TYPE_CHECKING:  # the plug-in below must be the first to import it
@@ -100,72 +100,97 @@ async def uptime(server: "RunningMinio") -> int:
     return int(info["servers"][0].get("uptime", 0))  # left out while it is zero
 
 
-async def test_uploads_below_the_folder_are_posted(
+def fresh_caller() -> str:
+    return f"hansa-{secrets.token_hex(4)}"
+
+
+async def test_uploads_below_the_folders_are_posted(
     minio_server: "RunningMinio",
     minio_store: OpenStore,
     notifications: Notifications,
     bucket: str,
     receiver: Receiver,
 ) -> None:
-    service, token = f"svc-{secrets.token_hex(4)}", secrets.token_hex(32)
-    folders = {bucket: frozenset({"in/", "more/"})}
-    await notifications.register(service, f"{receiver.url}/job/{service}", token, folders)
+    caller, token, url = fresh_caller(), secrets.token_hex(32), f"{receiver.url}/told"
+    folders = frozenset({"in/", "more/"})
+    await notifications.announce(caller, url, token)
+    assert await notifications.listen(caller, bucket, folders)
     await minio_store.store.put(bucket, "out/no", b"x")
     path, authorization, event = await receiver.told_of(minio_store.store, bucket, "in/a b+ñ.txt")
-    assert (path, authorization) == (f"/job/{service}", f"Bearer {token}")
+    assert (path, authorization) == ("/told", f"Bearer {token}")
     assert event["Key"] == f"{bucket}/in/a b+ñ.txt"
     assert event["Records"][0]["requestParameters"]["principalId"] == minio_store.keys.access_key
 
     async with asyncio.timeout(PATIENCE):
         while (up := await uptime(minio_server)) < 2:
             await asyncio.sleep(0.1)
-    await notifications.register(service, f"{receiver.url}/job/{service}", token, folders)
-    assert await uptime(minio_server) >= up  # the same again costs no restart
+    await notifications.announce(caller, url, token)
+    assert not await notifications.listen(caller, bucket, folders)
+    assert await notifications.listen(caller, bucket, frozenset({"in/"}))
+    assert await uptime(minio_server) >= up  # neither the same again nor other folders cost a restart
+    await minio_store.store.put(bucket, "more/k", b"x")  # nobody is told of it
+    await receiver.told_of(minio_store.store, bucket, "in/k")
 
     renewed = secrets.token_hex(32)  # a new token is used from now on
-    await notifications.register(service, f"{receiver.url}/job/{service}", renewed, folders)
-    _, authorization, _ = await receiver.told_of(minio_store.store, bucket, "more/k")
+    await notifications.announce(caller, url, renewed)
+    _, authorization, _ = await receiver.told_of(minio_store.store, bucket, "in/l")
     assert authorization == f"Bearer {renewed}"
 
-    await notifications.unregister(service, frozenset({bucket, fresh_name()}))
-    await notifications.unregister(service, frozenset({bucket}))
+    assert await notifications.listen(caller, bucket, frozenset())
     await minio_store.store.put(bucket, "in/late", b"x")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
             await receiver.calls.get()
 
 
-async def test_services_do_not_disturb_each_other(
+async def test_managers_of_one_store_do_not_disturb_each_other(
     minio_store: OpenStore, notifications: Notifications, bucket: str, receiver: Receiver
 ) -> None:
-    services = [f"svc-{secrets.token_hex(4)}" for _ in range(2)]
-    for service in services:
-        await notifications.register(
-            service, f"{receiver.url}/job/{service}", "token", {bucket: frozenset({f"{service}/"})}
-        )
-    await notifications.unregister(services[0], frozenset({bucket}))
-    await minio_store.store.put(bucket, f"{services[0]}/k", b"x")  # nobody is told of it
-    path, _, _ = await receiver.told_of(minio_store.store, bucket, f"{services[1]}/k")
-    assert path == f"/job/{services[1]}"
-    await notifications.unregister(services[1], frozenset({bucket}))
+    callers = [fresh_caller() for _ in range(2)]
+    for caller in callers:
+        await notifications.announce(caller, f"{receiver.url}/{caller}", "token")
+        await notifications.listen(caller, bucket, frozenset({"in/", f"{caller}/"}))
+    await notifications.listen(callers[0], bucket, frozenset())
+    await minio_store.store.put(bucket, f"{callers[0]}/k", b"x")  # nobody is told of it
+    path, _, _ = await receiver.told_of(minio_store.store, bucket, "in/k")
+    assert path == f"/{callers[1]}"
+    await notifications.listen(callers[1], bucket, frozenset())
+
+
+async def test_what_a_target_left_that_is_gone_hinders_nobody(
+    minio_server: "RunningMinio", minio_store: OpenStore, notifications: Notifications, bucket: str, receiver: Receiver
+) -> None:
+    gone, here = fresh_caller(), fresh_caller()
+    await notifications.announce(gone, f"{receiver.url}/{gone}", "token")
+    await notifications.listen(gone, bucket, frozenset({"in/"}))
+    connection = MinioConnection(minio_server.address, minio_server.keys)
+    await connection.call("forget", lambda: connection.admin.config_reset("notify_webhook", gone))
+    await connection.close()
+    await notifications.announce(here, f"{receiver.url}/{here}", "token")
+    await notifications.listen(here, bucket, frozenset({"in/"}))
+    path, _, _ = await receiver.told_of(minio_store.store, bucket, "in/k")
+    assert path == f"/{here}"
+    await notifications.listen(here, bucket, frozenset())
 
 
 async def test_a_manager_that_does_not_listen_is_temporary(notifications: Notifications, bucket: str) -> None:
     with pytest.raises(StoreUnreachable) as caught:
-        await notifications.register("svc", "http://127.0.0.1:1/job/svc", "token", {bucket: frozenset({"in/"})})
+        await notifications.announce("nobody", "http://127.0.0.1:1/told", "token")
     assert "reach the manager" in caught.value.hint
     assert "token" not in str(caught.value)
+    with pytest.raises(StoreUnreachable):
+        await notifications.listen("nobody", bucket, frozenset({"in/"}))
 
 
-async def test_a_missing_bucket_is_not_found(notifications: Notifications, receiver: Receiver) -> None:
-    service = f"svc-{secrets.token_hex(4)}"
-    with pytest.raises(NotFound):
-        await notifications.register(service, f"{receiver.url}/job", "token", {fresh_name(): frozenset({"in/"})})
-    await notifications.unregister(service, frozenset())
+async def test_of_a_missing_bucket_there_is_nothing_to_tell(notifications: Notifications, receiver: Receiver) -> None:
+    caller = fresh_caller()
+    await notifications.announce(caller, f"{receiver.url}/told", "token")
+    for prefixes in (frozenset({"in/"}), frozenset()):
+        assert not await notifications.listen(caller, fresh_name(), prefixes)
 
 
 @pytest.mark.parametrize(
-    ("service", "url", "token"),
+    ("caller", "url", "token"),
     [
         ("a b", "http://h/", "t"),
         ("svc:x", "http://h/", "t"),
@@ -173,12 +198,12 @@ async def test_a_missing_bucket_is_not_found(notifications: Notifications, recei
         ("svc", "http://h/", "t\nnotify_webhook:other endpoint=http://evil/"),
     ],
 )
-async def test_nothing_slips_into_the_configuration(service: str, url: str, token: str) -> None:
+async def test_nothing_slips_into_the_configuration(caller: str, url: str, token: str) -> None:
     opened = open_minio(NOWHERE, Keys("root", "root-secret"))
     try:
         assert isinstance(opened.notifications, MinioNotifications)
         with pytest.raises(Invalid):
-            await opened.notifications.register(service, url, token, {})
+            await opened.notifications.announce(caller, url, token)
     finally:
         await opened.close()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from journeys.conftest import Person, signing_in
+from journeys.waiting import eventually
 from real.identity_provider import IdentityProvider
 from real.manager import Manager, running_manager, trusting
 from real.minio import running_minio
@@ -30,6 +31,8 @@ def manager(sign_in_provider: IdentityProvider, tmp_path_factory: pytest.TempPat
             "storage.reconcile_every": UNASKED_SECONDS,
         }
         with running_manager(settings) as running:
+            # what MinIO hears for the first time costs it a moment
+            eventually(lambda: "MinIO knows where to tell of uploads" in running.log)
             yield running
 
 

@@ -1,5 +1,6 @@
 """MinIO tells the manager of an upload, and of whose it is. Nobody else can say so in its place."""
 
+import threading
 from typing import Any
 
 import httpx
@@ -66,7 +67,8 @@ def test_who_uploads_sees_the_job_and_its_owner_pays(
 def test_nobody_but_minio_says_whose_upload_it_was(
     alice: httpx.Client, bob: httpx.Client, manager: Manager, make_service: MakeService, fresh_name: FreshName
 ) -> None:
-    """The service's token is in the hands of its scripts; it starts jobs, and names nobody."""
+    """The service's token is in the hands of its scripts; it starts jobs, and names nobody. What MinIO calls opens to
+    MinIO alone."""
     bucket = fresh_name("named")
     seen_by = {"visibility": "restricted", "allowed_users": ["bob@test"]}
     name = make_service(alice, "cat $INPUT_FILE_PATH", **seen_by, **folders(bucket))
@@ -79,6 +81,10 @@ def test_nobody_but_minio_says_whose_upload_it_was(
     job = manager.bearer(token).post(f"/job/{name}", json=event).headers["x-hansa-job"]
     assert list(ended_jobs(alice, name, 1)) == [job]
     assert all_jobs(bob, name) == {}
+    for client in (manager.bearer(token), manager.bearer("0" * 64), alice, manager.admin, manager.anonymous):
+        event["Records"][0]["s3"]["object"]["key"] = "in/never"
+        assert client.post("/v1/store/uploads", json=event).status_code == 401
+    assert list(all_jobs(alice, name)) == [job]
 
 
 def test_whoever_lost_the_bucket_starts_nothing_any_more(
@@ -102,6 +108,31 @@ def test_whoever_lost_the_bucket_starts_nothing_any_more(
     assert refused()
     upload(alice, bucket, "in/third", b"x")
     assert len(ended_jobs(alice, name, 2)) == 2
+
+
+def test_services_come_and_go_and_minio_runs_on(
+    alice: httpx.Client, bob: httpx.Client, make_service: MakeService, fresh_name: FreshName
+) -> None:
+    """A restart of the store for each new service would let anybody stop everybody's uploads."""
+    bucket = own_bucket(bob, fresh_name)
+    theirs, failed, over = store_of(bob), list[Exception](), threading.Event()
+
+    def use() -> None:
+        while not over.is_set():
+            try:
+                theirs.put_object(Bucket=bucket, Key="x", Body=b"x")
+            except Exception as error:
+                failed.append(error)
+
+    user = threading.Thread(target=use)
+    user.start()
+    try:
+        for _ in range(4):
+            make_service(alice, COPY, **folders(fresh_name("of-alice")))
+    finally:
+        over.set()
+        user.join()
+    assert failed == []
 
 
 def test_a_folder_that_is_no_input_any_more_starts_nothing(

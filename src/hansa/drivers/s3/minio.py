@@ -5,12 +5,11 @@ in a few threads of their own. The contract suites run against a live MinIO wher
 (tests/real/minio.py)."""
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -30,7 +29,8 @@ T = TypeVar("T")
 
 _GROUP = "hansa-users"
 _WORD = re.compile(r"[!-~]+")  # MinIO's configuration is a line of words
-_SERVICE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_TARGET = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_OURS = "hansa-"
 _RESTART_SECONDS = 30.0
 
 
@@ -127,7 +127,7 @@ class MinioUsers:
 
 
 class MinioNotifications:
-    """The `Notifications` port for MinIO: a webhook target per service, and bucket notifications that name
+    """The `Notifications` port for MinIO: a webhook target for each of our managers, and bucket notifications that name
     it.
 
     MinIO reads targets only when it starts, so a new or changed one costs a restart of the server (half a second
@@ -139,71 +139,71 @@ class MinioNotifications:
         self._minio = connection
         self._alone = asyncio.Lock()  # notifications of a bucket are read, changed and written back as a whole
 
-    async def register(self, service: str, url: str, token: str, folders: Mapping[str, frozenset[str]]) -> None:
-        if not (_SERVICE.fullmatch(service) and _WORD.fullmatch(url) and _WORD.fullmatch(token)):
-            raise Invalid(f"cannot notify service {service[:80]!r}", hint="check its name, URL and token")
+    async def announce(self, caller: str, url: str, token: str) -> bool:
+        if not (_TARGET.fullmatch(caller) and _WORD.fullmatch(url) and _WORD.fullmatch(token)):
+            raise Invalid(f"cannot notify {caller[:80]!r}", hint="check its name, URL and token")
+        admin = self._minio.admin
+        # The server never shows a token again, so its digest stands in the comment, to notice a changed one.
+        comment = f"{_OURS}{hashlib.sha256(token.encode()).hexdigest()[:24]}"
+        wanted = {"endpoint": url, "auth_token": token, "comment": comment}
         async with self._alone:
-            arn = await self._target(service, url, token)
-            for bucket, prefixes in folders.items():
-                if prefixes:
-                    await self._notify(bucket, arn, prefixes)
-                else:
-                    await self._tell_no_more(bucket, arn)
+            running = await self._minio.call("read the webhooks", lambda: _webhooks(admin))
+            if _runs_with(running, caller, url, comment) and _arn_of(caller, await self._arns()):
+                return False
+            await self._minio.call("write a webhook", lambda: admin.config_set(f"notify_webhook:{caller}", wanted))
+            await self._restart(caller, url, comment)
+        return True
 
-    async def unregister(self, service: str, buckets: frozenset[str]) -> None:
+    async def listen(self, caller: str, bucket: str, prefixes: frozenset[str]) -> bool:
         async with self._alone:
-            for bucket in buckets:
-                await self._tell_no_more(bucket, f":{service}:webhook")
-            await self._minio.forgiving(
-                "remove a webhook", lambda: self._minio.admin.config_reset("notify_webhook", service)
-            )
+            arns = await self._arns()
+            arn = _arn_of(caller, arns)
+            if prefixes and not arn:
+                raise StoreUnreachable(f"MinIO does not know {caller} yet", hint="it is told so as soon as it can be")
+            try:
+                return await self._notify(bucket, arn, prefixes, arns)
+            except NotFound:
+                return False
 
     async def close(self) -> None:
         await self._minio.close()
 
-    async def _target(self, service: str, url: str, token: str) -> str:
-        """The target's ARN, once MinIO runs with exactly this target."""
+    async def _restart(self, caller: str, url: str, comment: str) -> None:
+        """Returns when MinIO runs with exactly this target."""
         admin = self._minio.admin
-        # The server never shows a token again, so its digest stands in the comment, to notice a changed one.
-        comment = "hansa-" + hashlib.sha256(token.encode()).hexdigest()[:24]
-        wanted = {"endpoint": url, "auth_token": token, "comment": comment}
-        running = await self._minio.call("read the webhooks", lambda: _webhooks(admin))
-        await self._minio.call("write a webhook", lambda: admin.config_set(f"notify_webhook:{service}", wanted))
-        arn = await self._arn(service)
-        if arn and _runs_with(running, service, url, comment):
-            return arn
         await self._minio.call("restart MinIO", admin.service_restart)
         deadline = time.monotonic() + _RESTART_SECONDS
         while time.monotonic() < deadline:
             await asyncio.sleep(0.1)
             try:
                 now = await self._minio.call("read the webhooks", lambda: _webhooks(admin))
-                arn = await self._arn(service)
+                if _runs_with(now, caller, url, comment) and _arn_of(caller, await self._arns()):
+                    return
             except StoreUnreachable:
                 continue
-            if arn and _runs_with(now, service, url, comment):
-                return arn
         raise StoreUnreachable(
-            f"MinIO did not load the webhook of {service} within {_RESTART_SECONDS:g} s",
+            f"MinIO did not load the webhook of {caller} within {_RESTART_SECONDS:g} s",
             hint="restart MinIO and look at its log",
         )
 
-    async def _arn(self, service: str) -> str:
+    async def _arns(self) -> frozenset[str]:
+        """Of all targets the server runs with, whosever they are."""
         info = json.loads(await self._minio.call("read MinIO's state", self._minio.admin.info))
-        return next((arn for arn in info.get("sqsARN") or [] if arn.endswith(f":{service}:webhook")), "")
+        return frozenset(info.get("sqsARN") or [])
 
-    async def _tell_no_more(self, bucket: str, arn: str) -> None:
-        with contextlib.suppress(NotFound):  # the bucket went, and its notifications with it
-            await self._notify(bucket, arn, frozenset())
-
-    async def _notify(self, bucket: str, arn: str, prefixes: frozenset[str]) -> None:
-        """Gives the bucket exactly these notifications for the target, and leaves those of others."""
-        target = ":".join(arn.split(":")[-2:])
+    async def _notify(self, bucket: str, arn: str, prefixes: frozenset[str], arns: frozenset[str]) -> bool:
+        """Gives the bucket exactly these notifications for the target, and leaves those of others; those of targets
+        that are gone MinIO takes from nobody."""
         client = self._minio.buckets
         config = await self._minio.call(
             f"read the notifications of {bucket}", lambda: client.get_bucket_notification(bucket)
         )
-        others = [each for each in config.queue_config_list or [] if not (each.queue or "").endswith(f":{target}")]
+        there = config.queue_config_list or []
+        if all(each.queue in arns for each in there) and prefixes == frozenset(
+            _prefix_of(each) for each in there if each.queue == arn
+        ):
+            return False
+        others = [each for each in there if each.queue != arn and each.queue in arns]
         ours = [
             QueueConfig(["s3:ObjectCreated:*"], prefix_filter_rule=_below(prefix), queue=arn)
             for prefix in sorted(prefixes)
@@ -212,6 +212,11 @@ class MinioNotifications:
         await self._minio.call(
             f"write the notifications of {bucket}", lambda: client.set_bucket_notification(bucket, changed)
         )
+        return True
+
+
+def _arn_of(caller: str, arns: frozenset[str]) -> str:
+    return next((arn for arn in arns if arn.endswith(f":{caller}:webhook")), "")
 
 
 def _webhooks(admin: MinioAdmin) -> str:
@@ -222,15 +227,19 @@ def _webhooks(admin: MinioAdmin) -> str:
         raise error.__context__ or error from None
 
 
+def _prefix_of(config: QueueConfig) -> str:
+    return config.prefix_filter_rule.value if config.prefix_filter_rule else ""
+
+
 def _below(prefix: str) -> PrefixFilterRule | None:
     return PrefixFilterRule(prefix) if prefix else None
 
 
-def _runs_with(config: str, service: str, url: str, comment: str) -> bool:
+def _runs_with(config: str, caller: str, url: str, comment: str) -> bool:
     """Whether the running server's configuration has this target; it prints one target a line."""
     for line in config.splitlines():
         name, *words = line.split()
-        if name == f"notify_webhook:{service}":
+        if name == f"notify_webhook:{caller}":
             values = {word.replace('"', "") for word in words}
             return {f"endpoint={url}", f"comment={comment}"} <= values
     return False

@@ -29,7 +29,7 @@ from hansa.entrypoints.http.oscar import (
     volumes,
 )
 from hansa.entrypoints.http.render import ServiceViews
-from hansa.entrypoints.http.v1 import delegations, membership, node, replicas, tokens
+from hansa.entrypoints.http.v1 import delegations, membership, node, replicas, store_news, tokens
 from hansa.kernel.errors import HansaError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ _ROUTERS = (
     tokens,
     replicas,
     membership,
+    store_news,
 )
 
 

@@ -15,6 +15,7 @@ from hansa.entrypoints.http.context import caller_of
 
 ADMIN, USER, SERVICE = "admin", "user", "service-token"
 PERMIT, GROUP_KEY, REPLICA_KEY, METRICS = "permit", "group-key", "replica-key", "metrics-token"
+STORE = "store-token"
 _SCHEMES = {
     ADMIN: {"type": "http", "scheme": "basic", "description": "The cluster's admin."},
     USER: {
@@ -26,6 +27,7 @@ _SCHEMES = {
     SERVICE: {"type": "http", "scheme": "bearer", "description": "A service's own token, 64 hexadecimal characters."},
     PERMIT: {"type": "http", "scheme": "permit", "description": "What a manager got with a job; only managers use it."},
     METRICS: {"type": "http", "scheme": "bearer", "description": "The operator's `http.metrics_token`."},
+    STORE: {"type": "http", "scheme": "bearer", "description": "What the object store was told to show."},
     GROUP_KEY: {"type": "http", "scheme": "groupkey", "description": "What the managers of one federation share."},
     REPLICA_KEY: {"type": "http", "scheme": "replicakey", "description": "What a replica's coordinator alone knows."},
 }

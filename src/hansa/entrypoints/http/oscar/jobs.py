@@ -13,7 +13,7 @@ from hansa.entrypoints.http.document import SERVICE, USER, callable_by
 from hansa.entrypoints.http.openapi import answers, raw_body
 from hansa.entrypoints.http.parameters import ServiceName
 from hansa.entrypoints.http.wire import read_body
-from hansa.identity import Basic, Caller, looks_like_service_token, parse_authorization, same_secret, service_caller
+from hansa.identity import Basic, Caller, looks_like_service_token, parse_authorization, service_caller
 from hansa.kernel import names
 from hansa.kernel.errors import Invalid, Unauthenticated
 from hansa.services import Invocation, delegation, replicas, submission
@@ -42,9 +42,6 @@ async def _invoker(app: App, request: Request, service: str) -> Caller:
     if looks_like_service_token(given.token):
         record = app.room.records.get(service)
         known = record if record is not None and record.phase == "ready" else None
-        webhook = app.room.webhook
-        if known is not None and webhook is not None and same_secret(given.token, webhook.token(service)):
-            return log_caller(Caller.of_service(service, known.service.owner, from_store=True))
         giver = replicas.giver_of(app.room, known, given.token) if known is not None else None
         if known is not None and giver is not None:
             return log_caller(Caller.of_service(service, known.service.owner, giver=giver))
