@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -113,6 +114,8 @@ class Container:
         self._launch = launch
         self._going = asyncio.Event()  # let go, or gone
         self._attached: asyncio.subprocess.Process | None = None
+        self._reading = asyncio.Lock()
+        self._unheard: deque[bytes] = deque()
         self._began = time.monotonic()
         self._reason: Reason = "exit"
         self._timers: list[asyncio.TimerHandle] = []
@@ -138,10 +141,22 @@ class Container:
         await self._going.wait()  # a held one prints nothing
         if self._attached is None:
             return
-        assert self._attached.stdout is not None
-        while chunk := await self._attached.stdout.read(_CHUNK):
+        while chunk := await self._next_chunk(self._attached):
             yield chunk
         await self._finish()
+
+    async def _next_chunk(self, attached: asyncio.subprocess.Process) -> bytes:
+        assert attached.stdout is not None
+        async with self._reading:
+            return self._unheard.popleft() if self._unheard else await attached.stdout.read(_CHUNK)
+
+    async def _drain(self, attached: asyncio.subprocess.Process) -> None:
+        """What a killed one had printed is kept for who hears it. It is little, and asyncio takes no process for ended
+        whose pipe was not read to its end."""
+        assert attached.stdout is not None
+        async with self._reading:
+            while chunk := await attached.stdout.read(_CHUNK):
+                self._unheard.append(chunk)
 
     async def wait(self) -> Exit:
         if self._attached is not None and not self._exit.done():
@@ -168,6 +183,7 @@ class Container:
         if self._attached is not None and self._attached.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._attached.kill()  # unread, it would wait for ever at its full pipe
+            await self._drain(self._attached)
         await self._finish()
 
     async def dial(self, port: int, timeout: float) -> socket.socket:
