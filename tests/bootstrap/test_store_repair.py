@@ -8,7 +8,7 @@ import pytest
 from hansa.bootstrap.store_repair import StoreRepair
 from hansa.drivers.s3 import OpenStore, StoreUnreachable
 from hansa.identity import Caller
-from hansa.kernel.errors import Temporary
+from hansa.kernel.errors import HansaError, Temporary
 from hansa.storage import Accounting, Bucket, BucketBusy, Contents, Fullness, ObjectStore
 from storage.conftest import alice, clock, database, name, room
 from storage.furnished import Room
@@ -95,3 +95,35 @@ async def test_a_half_removed_bucket_goes_and_no_other_is_counted_for_it(
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
     room.register = after.register
+
+
+async def test_a_store_that_somebody_else_runs_is_told_everything_again_and_again(
+    room: Room, object_store: OpenStore, alice: Caller, name: str
+) -> None:
+    """It may be brought back from a copy, or tidied up by hand, and nobody tells us."""
+    await room.buckets.create(alice, name)
+    keys = await room.people.keys(alice)
+    accounting = Accounting(room.store, room.clock, room.register.owner_of)
+    fullness = Fullness(room.register, room.grants, room.quotas, accounting, every=60)
+    repair = StoreRepair(None, fullness, room.buckets, every=0.01, converge_every=0.05)
+    await object_store.users.remove_user(keys.access_key)
+    theirs = object_store.as_user(keys)
+    working = asyncio.create_task(repair.work())
+    try:
+        for _ in range(2):
+            async with asyncio.timeout(30):
+                while not await may_write(theirs, name):
+                    await asyncio.sleep(0.02)
+            await object_store.users.remove_user(keys.access_key)
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        await theirs.close()
+
+
+async def may_write(store: ObjectStore, bucket: str) -> bool:
+    try:
+        await store.put(bucket, "x", b"x")
+    except HansaError:
+        return False
+    return True

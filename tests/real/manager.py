@@ -119,12 +119,19 @@ class Manager:
 
     def start(self) -> None:
         """Returns when `/ready` says yes."""
+        self._start(ready=True)
+
+    def start_unready(self) -> None:
+        """Returns when it answers: something keeps it from getting ready."""
+        self._start(ready=False)
+
+    def _start(self, *, ready: bool) -> None:
         assert self._process is None, "the manager runs already"
         variables = {name: value for name, value in os.environ.items() if not name.startswith("HANSA_")}
         environment = {**variables, **self._variables()}
         self._process = nursery.started(environment, self.folder, self.folder / "manager.log", user=self.user)
         try:
-            self._await_ready()
+            self._await_ready(ready)
         except BaseException:
             self.kill()
             raise
@@ -142,12 +149,12 @@ class Manager:
             for name, value in given.items()
         }
 
-    def _await_ready(self) -> None:
+    def _await_ready(self, ready: bool = True) -> None:
         assert self._process is not None
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             with contextlib.suppress(httpx.TransportError):
-                if self.anonymous.get("/ready").status_code == 200:
+                if self.anonymous.get("/ready").status_code == 200 or not ready:
                     return
             if self._process.poll() is not None:
                 break

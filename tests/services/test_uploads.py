@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from hansa.identity import Vault
-from hansa.kernel.errors import Temporary
+from hansa.kernel.errors import NotFound, Temporary
 from hansa.services import Backlog, Job, Record, Room, Service, StorageIO, UploadWatch
 from hansa.services.backlog import Share
 from hansa.services.complaints import Complaints
@@ -119,6 +119,13 @@ class Scene:
         await self.gates.pass_through(bucket)
         return ObjectPage(tuple(one for one in self.objects[bucket] if one.key.startswith(prefix)), "")
 
+    async def head(self, bucket: str, key: str) -> ObjectInfo:
+        await self.gates.pass_through(f"head of {bucket}")
+        for one in self.objects[bucket]:
+            if one.key == key:
+                return one
+        raise NotFound("no such object")
+
     # What tests do.
 
     async def service(self, name: str, owner: str, *paths: str) -> None:
@@ -142,12 +149,14 @@ class Scene:
         return len([job for job in self.jobs if job.service == service])
 
     @asynccontextmanager
-    async def watching(self, **options: Any) -> AsyncIterator[None]:
-        watch = UploadWatch(cast(Room, self.room), self.stream, every=3600.0, **options)
+    async def watching(self, *, streams: bool = True, **options: Any) -> AsyncIterator[UploadWatch]:
+        """With `streams` False the store calls back instead, which is done by `UploadWatch.told`."""
+        source = self.stream if streams else None
+        watch = UploadWatch(cast(Room, self.room), source, every=3600.0, **options)
         task = asyncio.create_task(watch.work())
         try:
             async with asyncio.timeout(PATIENCE):
-                yield
+                yield watch
         finally:
             task.cancel()
             await asyncio.wait([task])
@@ -331,3 +340,52 @@ async def test_a_listing_that_fails_is_tried_again(scene: Scene) -> None:
     scene.put("hers", "in/x")
     async with scene.watching():
         await scene.until(lambda: scene.count("alices") == 1)
+
+
+async def test_a_store_that_calls_back_waits_for_nobodys_jobs(scene: Scene) -> None:
+    """It has few hands to call with, so one owner's flood would hold up everybody's news."""
+    scene.gates.shut("alice")
+    scene.gates.shut("head of hers")
+    async with scene.watching(streams=False, most_waiting=3) as watch:
+        await scene.until(lambda: watch.hears)
+        for number in range(20):
+            scene.put("hers", f"in/{number}")
+            watch.told("hers", f"in/{number}", "key-of-alice")
+        scene.put("his", "in/x")
+        watch.told("his", "in/x", "")
+        await scene.until(lambda: scene.count("bobs"))
+        assert scene.count("alices") == 0
+        scene.gates.open("head of hers")
+        scene.gates.open("alice")
+        await scene.until(lambda: scene.count("alices") == 20)  # most of them were found by a listing
+    assert scene.count("alices") == 20
+
+
+async def test_an_upload_told_of_that_becomes_no_job_is_found_by_a_listing(scene: Scene) -> None:
+    good, fails = scene.head, iter([True])
+
+    async def head(bucket: str, key: str) -> ObjectInfo:
+        if next(fails, False):
+            raise Temporary("the store is away")
+        return await good(bucket, key)
+
+    scene.room.store = SimpleNamespace(head=head, list=scene.list)
+    async with scene.watching(streams=False) as watch:
+        await scene.until(lambda: watch.hears)
+        scene.put("hers", "in/x")
+        watch.told("hers", "in/x", "")
+        await scene.until(lambda: scene.count("alices"))
+    assert scene.count("alices") == 1
+
+
+async def test_an_upload_told_of_before_anybody_listens_is_found_by_a_listing(scene: Scene) -> None:
+    scene.put("hers", "in/x")
+    watch = UploadWatch(cast(Room, scene.room), None, every=3600.0)
+    watch.told("hers", "in/x", "")
+    task = asyncio.create_task(watch.work())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await scene.until(lambda: scene.count("alices"))
+    finally:
+        task.cancel()
+        await asyncio.wait([task])

@@ -29,6 +29,7 @@ from hansa.services import (
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog, Share
 from hansa.services.call_line import CallLine, needs_of, no_worker
+from hansa.services.complaints import Complaints
 from hansa.services.delegation import (
     AT_HOME,
     NOBODY,
@@ -58,7 +59,7 @@ from hansa.services.errors import (
 )
 from hansa.services.images import NodesPull
 from hansa.services.job import ENDED, Job, Outcome, Status, new_name
-from hansa.services.listening import folders_of_all
+from hansa.services.listening import Listening
 from hansa.services.operation import Operation, Operations, Touched
 from hansa.services.peers import (
     Address,
@@ -123,6 +124,7 @@ __all__ = [
     "BadService",
     "CallLine",
     "ClusterRef",
+    "Complaints",
     "Credentials",
     "Delegation",
     "Delegator",
@@ -142,6 +144,7 @@ __all__ = [
     "Jobs",
     "Keyring",
     "Limits",
+    "Listening",
     "LogLine",
     "Member",
     "NoRoom",
@@ -194,7 +197,6 @@ __all__ = [
     "duty",
     "events",
     "fdl",
-    "folders_of_all",
     "history",
     "lending",
     "membership",

@@ -33,13 +33,6 @@ def outermost(folders: Iterable[tuple[str, str]]) -> Folders:
     return found
 
 
-def folders_of_all(records: Iterable[Record]) -> Folders:
-    """Of the services that are ready."""
-    return outermost(
-        folder for record in records if record.phase == "ready" for folder in input_folders(record.service)
-    )
-
-
 class Listening:
     """The folders of each service as it is now."""
 
@@ -51,13 +44,20 @@ class Listening:
     def of_bucket(self, bucket: str, records: Sequence[Record]) -> Sequence[Record]:
         """Those of all `records` that have a folder in it. They are sorted anew when one of them is another than
         before, which is seen at once: the others are the very same."""
+        return self._sort(records).get(bucket, ())
+
+    def buckets(self, records: Sequence[Record]) -> list[str]:
+        """All in which one of these has a folder."""
+        return list(self._sort(records))
+
+    def _sort(self, records: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
         if records != self._sorted:
             self._by_bucket = {}
             for record in records:
                 for each in self.folders(record.service):
                     self._by_bucket.setdefault(each, []).append(record)
             self._sorted = records
-        return self._by_bucket.get(bucket, ())
+        return self._by_bucket
 
     def folders(self, service: Service) -> Folders:
         known = self._known.get(service.name)

@@ -6,7 +6,7 @@ listing of the folders (slow, but complete). Both end in one ledger that lets ea
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -41,6 +41,16 @@ class Offer:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a store that calls us back says of an upload that a service waits for, and whose key it was done with."""
+
+    service: str
+    bucket: str
+    key: str
+    by: str
+
+
 class UploadWatch:
     def __init__(
         self,
@@ -60,6 +70,7 @@ class UploadWatch:
         self._saved_at = 0.0
         self._wake = asyncio.Event()
         self._look_now = False
+        self._told: Callable[[str, Told], None] | None = None  # while `work` goes on
         self._listening = Listening()
         self._few = asyncio.Semaphore(_LISTINGS_AT_ONCE)
 
@@ -72,18 +83,19 @@ class UploadWatch:
         self._look_now = True
         self._wake.set()
 
-    async def told(self, bucket: str, key: str, by: str) -> None:
+    @property
+    def hears(self) -> bool:
+        """Whether what is `told` becomes jobs now; else it waits for a listing."""
+        return self._told is not None
+
+    def told(self, bucket: str, key: str, by: str) -> None:
         """A store that calls us back tells of an upload, and whose key it was done with. It is an upload like those of
-        a stream: what does not become a job now is found by a listing."""
-        listeners = self._listeners(bucket, key)
-        if not listeners:
+        a stream: whoever tells waits for nobody's jobs, and what becomes no job is found by a listing."""
+        if self._told is None:
+            self.look_now()
             return
-        try:
-            found = await self._room.store.head(bucket, key)
-        except NotFound:
-            return  # deleted again
-        for record in listeners:
-            await self._try_offer(record.service.name, Upload(bucket, found, by=by))
+        for record in self._listeners(bucket, key):
+            self._told(record.service.owner, Told(record.service.name, bucket, key, by))
 
     async def work(self) -> None:
         """Follows the store until cancelled; after every gap the folders are listed."""
@@ -94,12 +106,22 @@ class UploadWatch:
                 self._ask_for(listings, [service])
 
         async def take(offer: Offer) -> None:
-            if not await self._try_offer(offer.service, offer.upload):
+            if not await self._tried(offer.service, self._offer(offer.service, offer.upload)):
                 self._ask_for(listings, [offer.service])  # which offers it once more
             offer.position.end(offer.number)
 
+        async def hear(told: Told) -> None:
+            if not await self._tried(told.service, self._hear(told)):
+                self._ask_for(listings, [told.service])
+
+        def put(owner: str, told: Told) -> None:
+            if not hearing.put(owner, told):
+                listings.put(owner, told.service)
+
         async with asyncio.TaskGroup() as tasks:
             listings = Lanes(tasks, look)
+            hearing = Lanes(tasks, hear, self._most_waiting)
+            self._told = put
             tasks.create_task(self._list_now_and_then(listings), name="uploads listing")
             if self._source is not None:
                 # they outlive the stream: a job that is being written down must be heard of when it is
@@ -183,9 +205,16 @@ class UploadWatch:
             await self._room.uploads.move_cursor(_CURSOR, position.done)
             self._saved_at = now
 
-    async def _try_offer(self, service: str, upload: Upload) -> bool:
+    async def _hear(self, told: Told) -> None:
         try:
-            await self._offer(service, upload)
+            found = await self._room.store.head(told.bucket, told.key)
+        except NotFound:
+            return  # deleted again
+        await self._offer(told.service, Upload(told.bucket, found, by=told.by))
+
+    async def _tried(self, service: str, offering: Awaitable[object]) -> bool:
+        try:
+            await offering
             return True
         except Exception as error:  # of one owner, and the others go on
             self._room.complaints.tell("an upload is no job yet", f"uploads of {service}", error, service=service)

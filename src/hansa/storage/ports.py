@@ -269,9 +269,10 @@ class Notifications(Protocol):
         word. Whether that is news to it: then it cost a moment in which the store did not answer."""
         ...
 
-    async def listen(self, caller: str, bucket: str, prefixes: frozenset[str]) -> bool:
-        """`caller` hears of uploads to this bucket below these prefixes (such as "in/", "" for all of it), and of no
-        others. Whether that is another order than the store had; of a missing bucket there is nothing to tell."""
+    async def listen(self, caller: str, bucket: str, wanted: bool) -> bool:
+        """Whether `caller` hears of uploads to this bucket: of all, for what tenants call their folders is nothing that
+        a store should have to match. Not twice at once for one bucket. Whether that is another order than the store
+        had; of a missing bucket there is nothing to tell."""
         ...
 
     async def close(self) -> None: ...

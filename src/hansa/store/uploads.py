@@ -34,7 +34,7 @@ class UploadLedger:
     async def seen(self, service: str, bucket: str) -> set[tuple[str, str, int]]:
         columns = (uploads.c.key, uploads.c.etag, uploads.c.modified)
         statement = sa.select(*columns).where(uploads.c.service == service, uploads.c.bucket == bucket)
-        return await self._database.read(lambda c: {(k, e, m) for k, e, m in c.execute(statement)})
+        return await self._database.read_long(lambda c: {(k, e, m) for k, e, m in c.execute(statement)})
 
     async def forget(self, service: str, gone: Sequence[Version]) -> None:
         """Rows of object versions that do not exist any more, so that the ledger is as small as the folder."""

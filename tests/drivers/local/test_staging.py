@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from hansa.drivers.local.staging import NotMoved, OwnStore, Staging
 from hansa.drivers.runs.stager.plan import Plan, Store
 from hansa.drivers.runs.stager.s3 import S3
 from hansa.drivers.s3 import OpenStore
-from hansa.kernel.errors import Forbidden
+from hansa.kernel.errors import Forbidden, Temporary
 from hansa.services import StorageIO, reach_of
 from hansa.storage import NOTHING, Keys, Loans, ObjectStore, Reach
 from real import parts
@@ -262,6 +263,40 @@ async def test_keys_that_the_store_forgot_are_replaced(
     outcome = await LocalJobHost(impatient, LogBook(home / "logs", limit=64 * 1024)).run(job)
     assert outcome.succeeded, outcome.reason
     assert forgetful.lent == 2
+
+
+class Silent(Forgetful):
+    """Loans of a store that is away for a while, whenever it is asked for keys."""
+
+    def __init__(self, inner: Loans) -> None:
+        super().__init__(inner)
+        self.refusals: Counter[str] = Counter()
+
+    async def lend(self, name: str, reach: Reach) -> Keys:
+        self.refusals[name] += 1
+        if self.refusals[name] <= 3:
+            raise Temporary("could not lend keys: the store refuses the manager")
+        return await self._inner.lend(name, reach)
+
+
+async def test_a_run_waits_for_keys_however_long_it_takes(
+    engine: Engine, store: ObjectStore, bucket: str, home: Path
+) -> None:
+    """A store that is away, or refuses the manager, is the cluster's trouble: it ends no job, and throws no output
+    away."""
+    await store.put(bucket, "in/a.txt", b"a")
+    assert engine.own.loans is not None
+    silent = Silent(engine.own.loans)
+    impatient = replace(engine, own=replace(engine.own, loans=silent), patience=0.01)
+    output = (StorageIO(storage_provider="minio.default", path=f"{bucket}/out"),)
+    job = order('cp "$INPUT_FILE_PATH" "$TMP_OUTPUT_DIR"', event=uploaded(bucket, "in/a.txt"), output=output)
+    logs = LogBook(home / "logs", limit=64 * 1024)
+    outcome = await LocalJobHost(impatient, logs).run(replace(job, moving=1.3))
+    assert outcome.succeeded, outcome.reason
+    assert list(silent.refusals.values()) == [4, 4]
+    assert await keys_of(store, bucket) == ["in/a.txt", "out/a.txt"]
+    said = await logs.read(job.name, timestamps=False) or ""
+    assert "trying again until it works" in said
 
 
 async def test_a_run_without_rights_gets_nothing(engine: Engine, store: ObjectStore, bucket: str, home: Path) -> None:

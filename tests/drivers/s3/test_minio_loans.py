@@ -2,13 +2,18 @@
 
 import asyncio
 import contextlib
+from typing import TYPE_CHECKING
 
 import pytest
 
 from contracts.loans import LoansContract, allowed, bucket, client, loans, name, reach, tried  # noqa: F401 - fixtures
-from hansa.drivers.s3 import OpenStore
-from hansa.kernel.errors import Invalid
-from hansa.storage import Loans, Reach
+from hansa.drivers.s3 import OpenStore, open_minio
+from hansa.drivers.s3.minio import MinioConnection
+from hansa.kernel.errors import Invalid, Temporary
+from hansa.storage import Keys, Loans, Reach
+
+if TYPE_CHECKING:  # the plug-in below must be the first to import it
+    from real.minio import RunningMinio
 
 pytest_plugins = ("real.minio",)
 
@@ -42,3 +47,32 @@ async def test_a_reach_that_no_session_can_carry_is_refused(minio_store: OpenSto
     many = Reach(write=frozenset(("bucket", f"folder-{number}/") for number in range(200)))
     with pytest.raises(Invalid, match="too many"):
         await minio_store.loans.lend("job", many)
+
+
+async def test_keys_are_lent_again_after_somebody_removed_the_lender(
+    minio_server: "RunningMinio",
+    minio_store: OpenStore,
+    bucket: str,  # noqa: F811
+    name: str,  # noqa: F811
+) -> None:
+    """By hand, or by bringing MinIO back from a copy that does not have it."""
+    assert minio_store.loans is not None
+    await minio_store.loans.lend(name, reach(bucket))
+    connection = MinioConnection(minio_server.address, minio_server.keys)
+    await connection.call("remove", lambda: connection.admin.user_remove("hansa-loans"))
+    await connection.close()
+    with contextlib.closing(client(minio_store, await minio_store.loans.lend(name, reach(bucket)))) as s3:
+        assert await asyncio.to_thread(lambda: tried(allowed(s3, bucket))) == list(allowed(s3, bucket))
+
+
+async def test_a_store_that_refuses_the_manager_is_asked_again_later(minio_server: "RunningMinio") -> None:
+    """Its administrator's password was changed: that is nothing a job could help."""
+    opened = open_minio(minio_server.address, Keys(minio_server.keys.access_key, "changed-meanwhile"))
+    assert opened.loans is not None
+    try:
+        with pytest.raises(Temporary):
+            await opened.loans.lend("job", Reach(read=frozenset({("bucket", "in/x")})))
+        with pytest.raises(Temporary):
+            await opened.loans.end("job")
+    finally:
+        await opened.close()

@@ -4,6 +4,7 @@ import threading
 from typing import Any
 
 import httpx
+import pytest
 
 from journeys.conftest import FreshName, MakeService
 from journeys.events import minio_event
@@ -172,3 +173,36 @@ def test_a_service_that_is_gone_hears_of_nothing(
     upload(alice, bucket, "in/three", b"x")
     assert len(ended_jobs(alice, second, 3)) == 3
     assert all_jobs(alice, first) == {}
+
+
+@pytest.mark.parametrize("folder", ["in" + "*a" * 30 + "*b", "00-\uffff", "back\\slash?"])
+def test_what_a_tenant_calls_a_folder_is_no_trouble_of_the_store(
+    alice: httpx.Client, bob: httpx.Client, make_service: MakeService, fresh_name: FreshName, folder: str
+) -> None:
+    """MinIO takes a prefix for a pattern, and looks at it for every upload of anybody; and it cannot write down all
+    that a path may hold."""
+    theirs, bucket = own_bucket(bob, fresh_name), own_bucket(alice, fresh_name)
+    entry = {"storage_provider": "minio.default", "path": f"{theirs}/{folder}"}
+    first = make_service(bob, "true", input=[entry])
+    upload(bob, theirs, "in" + 240 * "a", b"x")
+    second = make_service(alice, COPY, **folders(bucket))
+    upload(alice, bucket, "in/x", b"x")
+    ended_jobs(alice, second, 1)
+    if "\uffff" not in folder:  # which no client can spell in the name of an object
+        upload(bob, theirs, f"{folder}/x", b"x")
+        ended_jobs(bob, first, 1)
+
+
+def test_many_folders_in_a_bucket_hold_up_nobody(
+    alice: httpx.Client, bob: httpx.Client, make_service: MakeService, fresh_name: FreshName
+) -> None:
+    theirs = own_bucket(bob, fresh_name)
+    for number in range(4):
+        entries = [{"storage_provider": "minio.default", "path": f"{theirs}/{number}-{one}"} for one in range(256)]
+        last = make_service(bob, "true", input=entries)
+    with httpx.Client(base_url=str(alice.base_url), headers=dict(alice.headers), timeout=10.0) as impatient:
+        name = make_service(impatient, COPY, **folders(bucket := fresh_name("beside")))
+    upload(alice, bucket, "in/x", b"x")
+    ended_jobs(alice, name, 1)
+    upload(bob, theirs, "3-255/x", b"x")
+    ended_jobs(bob, last, 1)

@@ -115,11 +115,12 @@ class Staging:
     async def _move(
         self, way: str, mounted: Mapping[str, list[int]], lent: "asyncio.Task[Store | None]"
     ) -> Mapping[str, Any]:
+        own = await lent  # without a limit: while our own store lends nothing, results wait
         try:
             async with asyncio.timeout(self.order.moving) as limit:
                 if way == "carry":
                     await self._until_there_is_room()
-                told = await self._moved(way, await lent, mounted)
+                told = await self._moved(way, own, mounted)
                 if told.get("unheard"):  # the store lost them, or they ended with a right, which lending asks for
                     async with self._keys(way, again=True) as others:  # and nothing of them was made ahead
                         told = await self._moved(way, await others, mounted)
@@ -185,15 +186,16 @@ class Staging:
         return plans.with_keys(plain, await self._surely_lent(loans, name, reach))
 
     async def _surely_lent(self, loans: Loans, name: str, reach: Reach) -> Keys:
-        """A store that is away for a while is asked again, as it is by whoever gets the keys."""
-        end, pause = asyncio.get_running_loop().time() + self.patience, _FIRST_PAUSE
+        """A store that is away, or refuses the manager, is asked again for as long as the run is wanted: that is the
+        cluster's trouble, not the job's."""
+        pause, said = _FIRST_PAUSE, ""
         while True:
             try:
                 return await loans.lend(name, reach)
             except errors.Temporary as error:
-                if asyncio.get_running_loop().time() + pause > end:
-                    raise
-                self.say("WARNING", f"{error.message}; trying again in {pause:g} s")
+                if error.message != said:
+                    self.say("WARNING", f"{error.message}; trying again until it works")
+                said = error.message
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -15,6 +15,12 @@ class StoreUnreachable(Temporary):
     code = "store.unreachable"
 
 
+class ManagerRefused(Temporary):
+    """The object store refuses the manager's own keys."""
+
+    code = "store.manager-refused"
+
+
 class NoUserAdministration(HansaError):
     """This object store cannot make keys for single users."""
 

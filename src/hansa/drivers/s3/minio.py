@@ -18,11 +18,11 @@ import urllib3
 from minio import Minio, MinioAdmin
 from minio.credentials.providers import StaticProvider
 from minio.error import MinioAdminException, MinioException, S3Error
-from minio.notificationconfig import NotificationConfig, PrefixFilterRule, QueueConfig
+from minio.notificationconfig import NotificationConfig, QueueConfig
 
 from hansa.drivers.s3 import policies
-from hansa.drivers.s3.errors import StoreUnreachable
-from hansa.kernel.errors import Conflict, Forbidden, HansaError, Invalid, NotFound
+from hansa.drivers.s3.errors import ManagerRefused, StoreUnreachable
+from hansa.kernel.errors import Conflict, HansaError, Invalid, NotFound
 from hansa.storage import Keys, StoreAddress
 
 T = TypeVar("T")
@@ -32,6 +32,7 @@ _WORD = re.compile(r"[!-~]+")  # MinIO's configuration is a line of words
 _TARGET = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _OURS = "hansa-"
 _RESTART_SECONDS = 30.0
+_THREADS = 4
 
 
 class MinioConnection:
@@ -43,7 +44,9 @@ class MinioConnection:
         where = urlsplit(address.endpoint)
         self.pool = pool = urllib3.PoolManager(
             timeout=urllib3.Timeout(connect=3.0, read=15.0),
-            retries=urllib3.Retry(total=2, backoff_factor=0.2),
+            # read once more: a connection that was kept may be one of a server that was restarted
+            retries=urllib3.Retry(total=2, read=1, backoff_factor=0.2),
+            maxsize=_THREADS,
             cert_reqs="CERT_REQUIRED" if address.verify else "CERT_NONE",
         )
         provider = StaticProvider(keys.access_key, keys.secret_key)
@@ -64,7 +67,7 @@ class MinioConnection:
             cert_check=address.verify,
             http_client=pool,
         )
-        self._threads = ThreadPoolExecutor(4, thread_name_prefix="minio")
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="minio")
 
     async def call(self, what: str, work: Callable[[], T]) -> T:
         try:
@@ -118,7 +121,7 @@ class MinioUsers:
     async def _allow(self, policy: str, buckets: frozenset[str], full: frozenset[str], **whom: str) -> None:
         admin = self._minio.admin
         if buckets:
-            document = json.loads(policies.document(buckets, full))
+            document = json.loads(policies.objects_only(policies.document(buckets, full)))
             await self._minio.call("write a policy", lambda: admin.policy_add(policy, policy=document))
             await self._minio.call("set a policy", lambda: admin.policy_set(policy, **whom))
         else:  # MinIO refuses a policy without statements
@@ -137,7 +140,8 @@ class MinioNotifications:
 
     def __init__(self, connection: MinioConnection) -> None:
         self._minio = connection
-        self._alone = asyncio.Lock()  # notifications of a bucket are read, changed and written back as a whole
+        self._alone = asyncio.Lock()
+        self._arns: frozenset[str] = frozenset()  # of all targets the server runs with, whosever they are
 
     async def announce(self, caller: str, url: str, token: str) -> bool:
         if not (_TARGET.fullmatch(caller) and _WORD.fullmatch(url) and _WORD.fullmatch(token)):
@@ -148,22 +152,26 @@ class MinioNotifications:
         wanted = {"endpoint": url, "auth_token": token, "comment": comment}
         async with self._alone:
             running = await self._minio.call("read the webhooks", lambda: _webhooks(admin))
-            if _runs_with(running, caller, url, comment) and _arn_of(caller, await self._arns()):
+            if _runs_with(running, caller, url, comment) and await self._knows(caller):
                 return False
-            await self._minio.call("write a webhook", lambda: admin.config_set(f"notify_webhook:{caller}", wanted))
+            try:
+                await self._minio.call("write a webhook", lambda: admin.config_set(f"notify_webhook:{caller}", wanted))
+            except Conflict as error:
+                raise StoreUnreachable(
+                    f"MinIO does not take {url} as the address to tell of uploads: {error.message}",
+                    hint="MinIO must reach the manager there: set cluster.public_url to an address that it reaches",
+                ) from error
             await self._restart(caller, url, comment)
         return True
 
-    async def listen(self, caller: str, bucket: str, prefixes: frozenset[str]) -> bool:
-        async with self._alone:
-            arns = await self._arns()
-            arn = _arn_of(caller, arns)
-            if prefixes and not arn:
-                raise StoreUnreachable(f"MinIO does not know {caller} yet", hint="it is told so as soon as it can be")
-            try:
-                return await self._notify(bucket, arn, prefixes, arns)
-            except NotFound:
-                return False
+    async def listen(self, caller: str, bucket: str, wanted: bool) -> bool:
+        arn = _arn_of(caller, self._arns)
+        if wanted and not arn:
+            raise StoreUnreachable(f"MinIO does not know {caller} yet", hint="it is told so as soon as it can be")
+        try:
+            return await self._notify(bucket, arn, wanted)
+        except NotFound:
+            return False
 
     async def close(self) -> None:
         await self._minio.close()
@@ -177,7 +185,7 @@ class MinioNotifications:
             await asyncio.sleep(0.1)
             try:
                 now = await self._minio.call("read the webhooks", lambda: _webhooks(admin))
-                if _runs_with(now, caller, url, comment) and _arn_of(caller, await self._arns()):
+                if _runs_with(now, caller, url, comment) and await self._knows(caller):
                     return
             except StoreUnreachable:
                 continue
@@ -186,29 +194,25 @@ class MinioNotifications:
             hint="restart MinIO and look at its log",
         )
 
-    async def _arns(self) -> frozenset[str]:
-        """Of all targets the server runs with, whosever they are."""
+    async def _knows(self, caller: str) -> bool:
         info = json.loads(await self._minio.call("read MinIO's state", self._minio.admin.info))
-        return frozenset(info.get("sqsARN") or [])
+        self._arns = frozenset(info.get("sqsARN") or [])
+        return bool(_arn_of(caller, self._arns))
 
-    async def _notify(self, bucket: str, arn: str, prefixes: frozenset[str], arns: frozenset[str]) -> bool:
-        """Gives the bucket exactly these notifications for the target, and leaves those of others; those of targets
-        that are gone MinIO takes from nobody."""
+    async def _notify(self, bucket: str, arn: str, wanted: bool) -> bool:
+        """The bucket has one notification of ours, for all that is uploaded, or none. Those of others stay; those of
+        targets that are gone MinIO takes from nobody."""
         client = self._minio.buckets
         config = await self._minio.call(
             f"read the notifications of {bucket}", lambda: client.get_bucket_notification(bucket)
         )
         there = config.queue_config_list or []
-        if all(each.queue in arns for each in there) and prefixes == frozenset(
-            _prefix_of(each) for each in there if each.queue == arn
-        ):
+        ours = [each for each in there if each.queue == arn]
+        if all(each.queue in self._arns for each in there) and (_is_of_all(ours) if wanted else not ours):
             return False
-        others = [each for each in there if each.queue != arn and each.queue in arns]
-        ours = [
-            QueueConfig(["s3:ObjectCreated:*"], prefix_filter_rule=_below(prefix), queue=arn)
-            for prefix in sorted(prefixes)
-        ]
-        changed = NotificationConfig(config.cloud_func_config_list, others + ours, config.topic_config_list)
+        others = [each for each in there if each.queue != arn and each.queue in self._arns]
+        mine = [QueueConfig(["s3:ObjectCreated:*"], queue=arn)] if wanted else []
+        changed = NotificationConfig(config.cloud_func_config_list, others + mine, config.topic_config_list)
         await self._minio.call(
             f"write the notifications of {bucket}", lambda: client.set_bucket_notification(bucket, changed)
         )
@@ -227,12 +231,9 @@ def _webhooks(admin: MinioAdmin) -> str:
         raise error.__context__ or error from None
 
 
-def _prefix_of(config: QueueConfig) -> str:
-    return config.prefix_filter_rule.value if config.prefix_filter_rule else ""
-
-
-def _below(prefix: str) -> PrefixFilterRule | None:
-    return PrefixFilterRule(prefix) if prefix else None
+def _is_of_all(ours: list[QueueConfig]) -> bool:
+    """Whether it is one order, and no folder in it: earlier releases named those."""
+    return len(ours) == 1 and ours[0].prefix_filter_rule is None and ours[0].suffix_filter_rule is None
 
 
 def _runs_with(config: str, caller: str, url: str, comment: str) -> bool:
@@ -259,10 +260,10 @@ def _translated(error: Exception, what: str) -> HansaError:
     message = f"could not {what}: {code}"
     if status == 404:
         return NotFound(message)
+    if code == "XMinioInvalidIAMCredentials":
+        return Conflict(message, hint="MinIO has a service account of this name: `mc admin user svcacct rm` removes it")
     if code in {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"} or status == 403:
-        return Forbidden(message, hint="the keys in the settings must be those of a MinIO administrator")
-    if what == "write a webhook":
-        return StoreUnreachable(message, hint="MinIO must reach the manager's URL before it accepts a webhook")
+        return ManagerRefused(message, hint="the keys in the settings must be those of a MinIO administrator")
     if status >= 500:
         return StoreUnreachable(message, hint="MinIO has trouble now; trying again can help")
     return Conflict(message, hint="look at MinIO's log")

@@ -18,9 +18,9 @@ from minio.signer import sign_v4_s3, sign_v4_sts
 from urllib3 import BaseHTTPResponse, PoolManager
 
 from hansa.drivers.s3 import policies
-from hansa.drivers.s3.errors import StoreUnreachable
+from hansa.drivers.s3.errors import ManagerRefused, StoreUnreachable
 from hansa.drivers.s3.minio import MinioConnection
-from hansa.kernel.errors import Forbidden, HansaError, Invalid
+from hansa.kernel.errors import HansaError, Invalid
 from hansa.storage import Keys, Reach
 
 _PARENT = "hansa-loans"
@@ -43,7 +43,6 @@ class MinioLoans:
         return secrets.token_hex(8)
 
     async def lend(self, name: str, reach: Reach) -> Keys:
-        await self._make_parent()
         policy = json.dumps(json.loads(policies.reach_document(reach)), separators=(",", ":"))
         if len(policy) > _LARGEST_POLICY:
             raise Invalid(
@@ -57,13 +56,21 @@ class MinioLoans:
             "Policy": policy,
             "TokenRevokeType": _mark(name),
         }
-        return await self._minio.call("lend keys", lambda: self._assumed(urlencode(asked).encode()))
+        form = urlencode(asked).encode()
+        try:
+            await self._make_parent()
+            return await self._minio.call("lend keys", lambda: self._assumed(form))
+        except ManagerRefused:  # somebody removed the user, or MinIO was brought back from a copy
+            self._ready = False
+            await self._make_parent()
+            return await self._minio.call("lend keys", lambda: self._assumed(form))
 
     async def end(self, name: str) -> None:
         await self._revoke({"tokenRevokeType": _mark(name)})
 
     async def end_others(self, alive: frozenset[str]) -> int:
         """MinIO does not tell which sessions there are: if one has to live on, the others run out by themselves."""
+        await self._make_parent()  # before anybody else could take its name
         if alive:
             return 0
         await self._revoke({"fullRevoke": "true"})
@@ -142,7 +149,7 @@ def _mark(name: str) -> str:
 def _refused(what: str, answer: BaseHTTPResponse) -> HansaError:
     if answer.status >= 500:
         return StoreUnreachable(f"could not {what}: MinIO answered {answer.status}")
-    return Forbidden(
+    return ManagerRefused(
         f"could not {what}: MinIO answered {answer.status}",
         hint="the keys in the settings must be those of a MinIO administrator",
     )

@@ -54,6 +54,14 @@ def listed_only(document: str) -> str:
     return json.dumps(policy | {"Statement": [*policy["Statement"], _deny_adding(*_UNLISTED)]})
 
 
+def objects_only(document: str) -> str:
+    """The same policy, but in MinIO nobody makes service accounts: their names are free to choose, and could be those
+    of people who come later."""
+    policy = json.loads(document)
+    nothing = {"Effect": "Deny", "Action": ["admin:*"], "Resource": ["arn:aws:s3:::*"]}
+    return json.dumps(policy | {"Statement": [*policy["Statement"], nothing]})
+
+
 def reach_document(reach: Reach) -> str:
     """The policy of a loan: what one run may touch."""
     write = sorted(reach.write | reach.share)

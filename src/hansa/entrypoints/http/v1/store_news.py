@@ -31,5 +31,5 @@ async def uploaded(request: Request, app: AppDep) -> Response:
     log_as(_SENDER)
     told = events.interpret(await read_body(request, _LARGEST, _SENDER))
     if isinstance(told, events.ObjectInput):
-        await app.uploads.told(told.bucket, told.key, told.principal)
+        app.uploads.told(told.bucket, told.key, told.principal)
     return Response(status_code=204)
