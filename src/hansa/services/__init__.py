@@ -28,6 +28,7 @@ from hansa.services import (
 )
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog, Share
+from hansa.services.bounds import LARGEST as LARGEST_DEFINITION
 from hansa.services.call_line import CallLine, needs_of, no_worker
 from hansa.services.delegation import (
     AT_HOME,
@@ -113,6 +114,7 @@ from hansa.services.validation import Rules
 __all__ = [
     "AT_HOME",
     "ENDED",
+    "LARGEST_DEFINITION",
     "NOBODY",
     "Address",
     "Adoption",
