@@ -29,6 +29,7 @@ from hansa.services import (
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog, Share
 from hansa.services.bounds import LARGEST as LARGEST_DEFINITION
+from hansa.services.burden import Burden
 from hansa.services.call_line import CallLine, needs_of, no_worker
 from hansa.services.delegation import (
     AT_HOME,
@@ -60,7 +61,7 @@ from hansa.services.errors import (
 from hansa.services.images import NodesPull
 from hansa.services.job import ENDED, Job, Outcome, Status, new_name
 from hansa.services.listening import folders_of_all
-from hansa.services.operation import Operation, Operations, Touched
+from hansa.services.operation import Operation, Operations, Outline, Touched
 from hansa.services.peers import (
     Address,
     Adoption,
@@ -123,6 +124,7 @@ __all__ = [
     "AwayKeys",
     "Backlog",
     "BadService",
+    "Burden",
     "CallLine",
     "ClusterRef",
     "Credentials",
@@ -154,6 +156,7 @@ __all__ = [
     "Operation",
     "Operations",
     "Outcome",
+    "Outline",
     "OwnerQueueFull",
     "Peer",
     "PeerHistory",
