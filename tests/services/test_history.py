@@ -11,10 +11,10 @@ import pytest
 from drivers.oidc.hand_clock import HandClock
 from hansa.drivers.local import LogBook
 from hansa.resources import Admission, Ledger
-from hansa.services import Dispatcher, Job, Limits, Outcome, Room, Status, history
+from hansa.services import Dispatcher, Job, Limits, Operation, Outcome, Room, Status, history
 from hansa.services.credentials import AuditEntry, Keyring
 from hansa.services.delegation import LOST, SUPERSEDED, Receipt, new_permit
-from hansa.store import AuditStore, DelegationStore, JobStore, ReceiptStore
+from hansa.store import AuditStore, DelegationStore, JobStore, OperationStore, ReceiptStore
 from services.credentials.clusters import VAULT, cluster
 from services.credentials.conftest import database_url
 from services.test_dispatch import Host, order_for
@@ -32,6 +32,7 @@ class Part:
     jobs: JobStore
     receipts: ReceiptStore
     delegations: DelegationStore
+    operations: OperationStore
     audit: AuditStore
     keyring: Keyring
     logs: LogBook
@@ -78,6 +79,7 @@ async def manager(database_url: str, folder: Path) -> AsyncIterator[Part]:
             jobs=jobs,
             receipts=ReceiptStore(here.database, VAULT),
             delegations=DelegationStore(here.database, VAULT),
+            operations=OperationStore(here.database, VAULT),
             audit=here.audit,
             keyring=here.keyring,
             logs=LogBook(folder / "logs", 1 << 20),
@@ -215,3 +217,15 @@ async def test_one_that_cannot_be_deleted_keeps_no_other(database_url: str, tmp_
         here.job_host = Host()
         await history.forget(cast(Room, here), ["a"], "it was deleted")
         assert await here.days_later(0) == []
+
+
+async def test_what_was_done_at_other_clusters_is_kept_as_long_as_jobs(database_url: str, tmp_path: Path) -> None:
+    async with manager(database_url, tmp_path) as here:
+        now = here.clock.now()
+        for state in ("undoing", "undone", "committed"):
+            add = Operation(state, "create", "gray", "alice", state, (), {}, now, now)
+            await here.operations.add(add)
+        await here.days_later(9.9)
+        assert len(await here.operations.of("gray")) == 3
+        await here.days_later(0.2)
+        assert [one.id for one in await here.operations.of("gray")] == ["undoing"]

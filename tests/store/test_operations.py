@@ -2,6 +2,7 @@
 kept no longer than needed?"""
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from hansa.identity import Vault
-from hansa.services import Operation, Touched
+from hansa.services import Burden, Operation, Outline, Touched
 from hansa.store import Database, OperationStore
 from hansa.store.operations import commit_operation
 from hansa.store.tables import operations as table
@@ -25,7 +26,7 @@ def operation(ident: str = "op-1", **changes: Any) -> Operation:
         "subject": "gray",
         "owner": "alice",
         "state": "applying",
-        "plan": (Touched("visby", "http://v", "gray-v", None), Touched("riga", "http://r", "gray-r", BEFORE)),
+        "plan": (Touched("visby", "http://v", "gray-v", False), Touched("riga", "http://r", "gray-r", True)),
         "kept": KEPT,
         "created": 100.0,
         "updated": 100.0,
@@ -97,10 +98,70 @@ async def test_open_ones_are_found_and_a_services_own_newest_first(store: Operat
     for number, state in enumerate(["applying", "committed", "undoing", "undone"]):
         await store.add(operation(f"op-{number}", state=state, created=float(number), subject="ab"[number % 2]))
     assert {one.id for one in await store.open()} == {"op-0", "op-2"}
+    assert await store.save(operation("op-0", subject="a", created=0.0, updated=900.0), expected="applying")
+    longest_untouched = [Outline("op-2", "undoing", 2.0, 100.0), Outline("op-0", "applying", 0.0, 900.0)]
+    assert await store.open() == longest_untouched
     assert [one.id for one in await store.of("a")] == ["op-2", "op-0"]
     assert [one.id for one in await store.of("a", most=1)] == ["op-2"]
 
 
 def test_a_member_noted_again_replaces_the_earlier_note() -> None:
-    noted = operation().with_member(Touched("visby", "http://v", "gray-v", BEFORE))
-    assert [(one.key, one.before is None) for one in noted.plan] == [("riga/gray-r", False), ("visby/gray-v", False)]
+    noted = operation().with_member(Touched("visby", "http://v", "gray-v", True))
+    assert [(one.key, one.existed) for one in noted.plan] == [("riga/gray-r", True), ("visby/gray-v", True)]
+
+
+WRITTEN = json.dumps(BEFORE).encode()
+
+
+async def kept(store: OperationStore) -> list[bool]:
+    """Of which members of the operation it is known what was there."""
+    return [await store.before("op-1", member) == BEFORE for member in ("riga/gray-r", "visby/gray-v")]
+
+
+async def test_what_was_at_members_is_kept_exactly_while_it_is_open(store: OperationStore) -> None:
+    await store.add(operation())
+    assert await store.save(operation(), expected="applying", befores={"riga/gray-r": b"{}"})
+    assert await store.save(operation(), expected="applying", befores={"riga/gray-r": WRITTEN})
+    assert await store.save(operation(state="undoing"), expected="applying")
+    assert await kept(store) == [True, False]
+    assert not await store.save(operation(), expected="applying", befores={"visby/gray-v": WRITTEN})
+    assert await store.before("op-1", "visby/gray-v") is None
+    assert await store.save(operation(state="undone"), expected="undoing")
+    assert await kept(store) == [False, False]
+
+
+async def test_what_was_committed_keeps_nothing_of_before(store: OperationStore, database: Database) -> None:
+    for ident in ("op-1", "op-2"):
+        await store.add(operation(ident))
+        assert await store.save(operation(ident), expected="applying", befores={"riga/gray-r": WRITTEN})
+    assert await database.write(lambda c: commit_operation(c, "op-1", 300.0))
+    assert await kept(store) == [False, False]
+    assert await store.before("op-2", "riga/gray-r") == BEFORE
+
+
+async def test_the_burden_of_an_owner_is_what_is_open_for_them(store: OperationStore) -> None:
+    assert await store.burden("alice") == Burden(0, 0)
+    befores = {"riga/gray-r": WRITTEN, "visby/gray-v": b"{}"}
+    for ident, changes in {
+        "op-1": {"state": "applying"},
+        "op-2": {"state": "undoing"},
+        "op-3": {"state": "undoing", "kind": "remove"},
+        "op-4": {"state": "undoing", "owner": "bob"},
+        "op-5": {"state": "undone"},
+    }.items():
+        await store.add(operation(ident, **{**changes, "state": "applying"}))
+        assert await store.save(operation(ident, **changes), expected="applying", befores=befores)
+    assert await store.burden("alice") == Burden(1, 3 * (len(WRITTEN) + 2))
+    assert await store.burden("bob") == Burden(1, len(WRITTEN) + 2)
+
+
+async def test_only_what_ended_long_ago_is_forgotten(store: OperationStore) -> None:
+    for state in ("applying", "committed", "undoing", "undone"):
+        for age in (100.0, 200.0):
+            await store.add(operation(f"{state}-{age:g}", state=state, updated=age))
+    assert await store.forget(100.0, 10) == 0
+    assert await store.forget(150.0, 1) == 1
+    assert await store.forget(150.0, 10) == 1
+    assert await store.forget(1000.0, 10) == 2
+    assert len(await store.open()) == 4
+    assert await store.get("undoing-100") is not None

@@ -19,7 +19,6 @@ from hansa.store import Database, DelegationStore, Facts, OperationStore, Receip
 
 _REACHED_FOR = 5.0  # seconds
 _ANSWERS_WITHIN = 5.0  # seconds
-_ADDED_TO_A_DEFINITION = 2**20  # bytes by which an answer may be longer than the request that a manager took
 _MOST_OF_AN_ANSWER = 2**20  # bytes that an endpoint of a user's may answer
 
 
@@ -68,7 +67,6 @@ def federating(
         own_endpoint=own_endpoint(given),
         limits=oscar.Limits(
             call_timeout=given.federation.call_timeout,
-            definition_answer=given.http.body_limit + _ADDED_TO_A_DEFINITION,
             log_answer=given.jobs.log_limit,
         ),
         clock=clock,

@@ -28,6 +28,8 @@ from hansa.services import (
 )
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog, Share
+from hansa.services.bounds import LARGEST as LARGEST_DEFINITION
+from hansa.services.burden import Burden
 from hansa.services.call_line import CallLine, needs_of, no_worker
 from hansa.services.complaints import Complaints
 from hansa.services.delegation import (
@@ -60,7 +62,7 @@ from hansa.services.errors import (
 from hansa.services.images import NodesPull
 from hansa.services.job import ENDED, Job, Outcome, Status, new_name
 from hansa.services.listening import Listening
-from hansa.services.operation import Operation, Operations, Touched
+from hansa.services.operation import Operation, Operations, Outline, Touched
 from hansa.services.peers import (
     Address,
     Adoption,
@@ -114,6 +116,7 @@ from hansa.services.validation import Rules
 __all__ = [
     "AT_HOME",
     "ENDED",
+    "LARGEST_DEFINITION",
     "NOBODY",
     "Address",
     "Adoption",
@@ -122,6 +125,7 @@ __all__ = [
     "AwayKeys",
     "Backlog",
     "BadService",
+    "Burden",
     "CallLine",
     "ClusterRef",
     "Complaints",
@@ -155,6 +159,7 @@ __all__ = [
     "Operation",
     "Operations",
     "Outcome",
+    "Outline",
     "OwnerQueueFull",
     "Peer",
     "PeerHistory",

@@ -7,6 +7,7 @@ from itertools import chain
 from hansa.services.errors import BadService
 from hansa.services.service import Service, StorageIO
 
+LARGEST = 4 * 2**20  # bytes of a definition as it is sent; a script of a megabyte fits in, whatever JSON makes of it
 MOST = 256  # entries in any list or map of a definition
 LONGEST = 1024  # characters of a text that names something
 _LONGEST_SETTING = 16 * 1024  # characters of a key, a password, a header

@@ -70,8 +70,8 @@ async def remove_all(room: Room, caller: Caller, service: str, *, running_too: b
 
 
 async def purge(room: Room) -> int:
-    """Drops jobs, receipts and entries of the trail whose time of keeping is over; returns how many. A loop calls it
-    again while there are some."""
+    """Drops jobs, receipts, ended operations and entries of the trail whose time of keeping is over; returns how many.
+    A loop calls it again while there are some."""
     now, limits = room.clock.now(), room.limits
     await room.jobs.forget_invocations(now - limits.keep)
     # first the receipts: a job is kept for as long as its origin may ask how it ended
@@ -80,7 +80,9 @@ async def purge(room: Room) -> int:
     await following.call_off(room, old)
     stuck = await _clear(room, old)
     await _strike(room, [name for name in old if name not in stuck])
-    return len(old) - len(stuck) + receipts + await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
+    operations = await room.operations.forget(now - limits.keep, _AT_ONCE)
+    trail = await room.keyring.forget_history(now - limits.keep_audit, _AT_ONCE)
+    return len(old) - len(stuck) + receipts + operations + trail
 
 
 async def forget(room: Room, jobs: list[str], reason: str) -> None:

@@ -144,12 +144,21 @@ operations = sa.Table(
     sa.Column("subject", sa.String(255), nullable=False),  # the service it is about
     sa.Column("owner", sa.String(255), nullable=False),
     sa.Column("state", sa.String(16), nullable=False),  # applying | committed | undoing | undone
-    sa.Column("plan", sa.Text, nullable=False),  # JSON: what was there before at each member, what became of it
+    sa.Column("plan", sa.Text, nullable=False),  # JSON: the members that were touched, and what became of them
     sa.Column("sealed", sa.LargeBinary, nullable=False),  # credentials and former secrets, while it is open
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("updated", sa.Float, nullable=False),
     sa.Index(None, "state"),
     sa.Index(None, "subject"),
+)
+
+befores = sa.Table(
+    "befores",
+    metadata,  # what was at a member before an operation that is open touched it
+    sa.Column("operation", sa.String(63), primary_key=True),
+    sa.Column("member", sa.String(1100), primary_key=True),
+    sa.Column("size", sa.Integer, nullable=False),  # of the definition, which is not read only to be weighed
+    sa.Column("definition", sa.LargeBinary, nullable=False),  # JSON
 )
 
 delegations = sa.Table(

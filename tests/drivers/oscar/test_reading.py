@@ -39,8 +39,8 @@ async def test_a_status_and_a_page_of_too_many_parts_are_refused_unread(
 async def test_a_definition_longer_than_any_manager_takes_is_refused(
     rogue: Rogue, open_peer: OpenPeer, bearer: peers.Credentials
 ) -> None:
-    rogue.flood(GRAY, 18 * 2**20)
-    with pytest.raises(peers.PeerRefused, match="more than 17825792 bytes"):
+    rogue.flood(GRAY, 9 * 2**20)
+    with pytest.raises(peers.PeerRefused, match="more than 8388608 bytes"):
         await open_peer(rogue.url).read("gray", bearer)
 
 

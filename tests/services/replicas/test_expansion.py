@@ -9,7 +9,8 @@ import pytest
 import structlog
 
 from hansa.kernel.errors import Conflict
-from hansa.services import Operation, Touched
+from hansa.services import Burden, Operation, Outline, Service, Touched
+from hansa.services.burden import MOST_UNDOING, TooMuchToUndo
 from hansa.services.complaints import Complaints
 from hansa.services.peers import Address, Credentials
 from hansa.services.replicas import expansion
@@ -30,8 +31,12 @@ class Plans:
     def __init__(self, *given: Operation) -> None:
         self.kept = {one.id: one for one in given}
 
-    async def open(self) -> list[Operation]:
-        return [one for one in self.kept.values() if one.state in ("applying", "undoing")]
+    async def open(self) -> list[Outline]:
+        return [
+            Outline(one.id, one.state, one.created, one.updated)
+            for one in self.kept.values()
+            if one.state in ("applying", "undoing")
+        ]
 
     async def get(self, ident: str) -> Operation | None:
         return self.kept.get(ident)
@@ -64,7 +69,7 @@ class Cluster:
 
 
 def removal(service: str, member: str) -> Operation:
-    plan = (Touched(member, f"https://{member}.example.org", f"{service}-there", None),)
+    plan = (Touched(member, f"https://{member}.example.org", f"{service}-there", False),)
     return Operation(f"op-{service}", "remove", service, "alice", "undoing", plan, {}, NOW - 10, NOW - 10)
 
 
@@ -126,3 +131,13 @@ async def test_each_tells_of_every_member_that_failed_in_whatever_way() -> None:
         ("visby", "its answer could not be dealt with: OverflowError"),
         ("riga", "it says no"),
     ]
+
+
+async def test_nothing_is_begun_while_too_much_of_its_owner_is_taken_back() -> None:
+    async def burden(owner: str) -> Burden:
+        return Burden(MOST_UNDOING if owner == "alice" else 0, 0)
+
+    room: Any = SimpleNamespace(clock=SimpleNamespace(now=lambda: NOW), operations=SimpleNamespace(burden=burden))
+    record: Any = SimpleNamespace(service=Service(name="gray", image="debian", script="true", owner="alice"))
+    with pytest.raises(TooMuchToUndo):
+        await expansion.begin(room, record, "")

@@ -67,7 +67,7 @@ async def test_where_only_the_hub_says_it_is_there_is_nothing_of_people() -> Non
 async def test_nor_to_take_a_replica_back_there() -> None:
     here = room(visby=MEANT)
     kept = showing.keys_to_keep(here, service(), [VISBY.key])
-    touched = Touched("visby", ELSEWHERE, "gray", None, moved=whereabouts.moved(here, service(), at(ELSEWHERE)))
+    touched = Touched("visby", ELSEWHERE, "gray", False, moved=whereabouts.moved(here, service(), at(ELSEWHERE)))
     [by_key] = await showing.for_undoing(here, kept, touched, at(ELSEWHERE), "key")
     assert by_key.replica == "gray"
     with pytest.raises(Moved):

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from hansa.kernel import bounded_json
+from hansa.services import LARGEST_DEFINITION
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -19,8 +22,11 @@ class Limits:
     """Bytes of an answer that holds a few fields."""
     status_answer: int = 8 * 2**20
     """Bytes of a status: some ten thousand nodes."""
-    definition_answer: int = 17 * 2**20
-    """Bytes of a service definition; scripts may be long. What a manager takes, and what its answer adds."""
+    definition_answer: int = 2 * LARGEST_DEFINITION
+    """Bytes of a service definition: as much as a manager takes, what its answer adds, and what it writes longer (an
+    OSCAR has six bytes for each `<`, `>` and `&`). What is there before a create may have to be kept."""
+    definition_parts: int = 2 * bounded_json.MOST_PARTS
+    """The same for its strings, lists, objects and commas."""
     page_answer: int = 8 * 2**20
     """Bytes of one page of jobs."""
     log_answer: int = 10 * 2**20

@@ -73,6 +73,7 @@ class OscarPeer:
             credentials=credentials,
             params={"settled": "true"} if settled else None,
             most=self._limits.definition_answer,
+            parts=self._limits.definition_parts,
         )
         return None if answer.missing else await _good(answer, 200).reading(definitions.read)
 

@@ -16,12 +16,12 @@ from starlette.responses import Response
 
 from hansa.entrypoints.http import in_flight
 from hansa.kernel import bounded_json, errors
+from hansa.services import LARGEST_DEFINITION
 
 T = TypeVar("T")
 _DEEPEST = 64
 _LARGEST = 2**63 - 1
 _LONGEST_COMPLAINT = 500  # characters; a field somebody made up is named in it
-LARGEST_DEFINITION = 4 * 2**20  # bytes; a script of a megabyte fits in, whatever JSON makes of its characters
 _BODY_SECONDS = 300.0  # a megabyte takes this long on the slowest link worth serving
 
 

@@ -1,8 +1,8 @@
 """Brings a definition to every member: all of them, or nothing of ours left anywhere.
 
-Members are handled in parallel, each in this order: read what is there, write that into the plan, create or change
-it. `undo` puts back exactly what the plan says, and only where our mark still stands, so what somebody else made or
-changed meanwhile is never touched. It may be repeated until every member has answered.
+Members are handled in parallel, each in this order: read what is there, write that down, create or change it. `undo`
+puts back exactly what was written down, and only where our mark still stands, so what somebody else made or changed
+meanwhile is never touched. It may be repeated until every member has answered.
 """
 
 import asyncio
@@ -16,8 +16,9 @@ import structlog
 
 from hansa.kernel import errors
 from hansa.kernel.errors import HansaError
+from hansa.services import burden
 from hansa.services.former_secrets import OPERATION
-from hansa.services.operation import OPEN, Operation, State, Touched, new_id
+from hansa.services.operation import OPEN, Operation, Outline, State, Touched, new_id
 from hansa.services.peers import Credentials, Peer, PeerRefused
 from hansa.services.ports import Record
 from hansa.services.replicas import same_people, showing, topology
@@ -50,6 +51,7 @@ class NotOurWorker(errors.Conflict):
 class Failure:
     member: str
     reason: str
+    hint: str = ""
 
 
 def fingerprint(service: Service, secrets: Mapping[str, str], keys: MemberKeys) -> str:
@@ -63,6 +65,7 @@ def fingerprint(service: Service, secrets: Mapping[str, str], keys: MemberKeys) 
 async def begin(room: Room, record: Record, caller_authorization: str) -> Operation:
     """The durable record of what is about to happen; nothing was touched yet."""
     service = record.service
+    burden.check_begin(await room.operations.burden(service.owner))
     now = room.clock.now()
     members = topology.oscar_members(service.federation)
     kept = {
@@ -121,7 +124,8 @@ async def apply(
         own_endpoint=room.own_endpoint,
     )
     planning = _Planning(room, operation)
-    await planning.note(*(_touched(room, service, one.member, None) for one in workers if one.member.key in absent))
+    missing = (one.member for one in workers if one.member.key in absent)
+    await planning.note(*(_touched(room, service, member, existed=False) for member in missing))
     failures = await each(
         workers,
         lambda worker: _deploy(
@@ -137,7 +141,9 @@ async def apply(
 def _failed(failures: Iterable[Failure]) -> FederationFailed:
     told = list(failures)
     return FederationFailed(
-        "; ".join(f"{one.member}: {one.reason}" for one in told), failed=[one.member for one in told]
+        "; ".join(f"{one.member}: {one.reason}" for one in told),
+        hint="; ".join(dict.fromkeys(one.hint for one in told if one.hint)),
+        failed=[one.member for one in told],
     )
 
 
@@ -149,19 +155,26 @@ class _Planning:
         self._turn = asyncio.Lock()
         self.operation = operation
 
-    async def note(self, *touched: Touched) -> None:
+    async def note(self, *touched: Touched, befores: Mapping[str, bytes] | None = None) -> None:
         async with self._turn:
             fresh = replace(self.operation, updated=self._room.clock.now())
             for one in touched:
                 fresh = fresh.with_member(one)
-            if not await self._room.operations.save(fresh, expected="applying"):
+            if not await self._room.operations.save(fresh, expected="applying", befores=befores):
                 raise errors.Conflict("this operation is being taken back")
             self.operation = fresh
 
+    async def keep(self, touched: Touched, before: dict[str, Any]) -> None:
+        """With what was there, if its owner may have that much kept; one at a time, so that it stays true."""
+        definition, owner = msgspec.json.encode(before), self.operation.owner
+        async with self._room.changing(f"what is kept for {owner}"):
+            burden.check_keep(await self._room.operations.burden(owner), len(definition))
+            await self.note(touched, befores={touched.key: definition})
 
-def _touched(room: Room, origin: Service, member: Member, before: dict[str, Any] | None) -> Touched:
+
+def _touched(room: Room, origin: Service, member: Member, *, existed: bool) -> Touched:
     endpoint = peer_of(room, origin, member.cluster_id).address.endpoint
-    return Touched(member.cluster_id, endpoint, member.service_name, before)
+    return Touched(member.cluster_id, endpoint, member.service_name, existed)
 
 
 async def _deploy(
@@ -174,18 +187,26 @@ async def _deploy(
     known = await showing.of_people(room, origin, peer, caller_authorization)
 
     async def put(credentials: Credentials) -> None:
-        before = None
-        if not known_absent:
-            before = await peer.read(member.service_name, credentials)
-            if before is not None:
-                require_ours(before, origin, member)
-            await planning.note(_touched(room, origin, member, before))
-        if before is None:
-            await peer.create(definition, credentials)
-        else:
+        if not known_absent and await _keep_what_is_there(room, origin, member, peer, planning, credentials):
             await peer.update(definition, credentials)
+        else:
+            await peer.create(definition, credentials)
 
     await as_somebody(known, put)
+
+
+async def _keep_what_is_there(
+    room: Room, origin: Service, member: Member, peer: Peer, planning: _Planning, credentials: Credentials
+) -> bool:
+    """Whether there is a worker of ours."""
+    before = await peer.read(member.service_name, credentials)
+    touched = _touched(room, origin, member, existed=before is not None)
+    if before is None:
+        await planning.note(touched)
+        return False
+    require_ours(before, origin, member)
+    await planning.keep(touched, before)
+    return True
 
 
 def require_ours(definition: dict[str, Any], origin: Service, member: Member) -> None:
@@ -270,24 +291,27 @@ async def _put_back(
         ours = (present.get("annotations") or {}).get(OPERATION) == operation.id
     if not ours:
         return  # we never got there, or somebody changed it after us
-    if touched.before is None:
+    if not touched.existed:
         await peer.remove(touched.service_name, credentials)
-    else:
-        await peer.put_back(touched.before, credentials, blanks=way == "key")
+        return
+    before = await room.operations.before(operation.id, touched.key)
+    if before is None:
+        raise errors.NotFound("what it had before is not kept")
+    await peer.put_back(before, credentials, blanks=way == "key")
 
 
 async def recover(room: Room, before: float) -> int:
     """Takes back what a crash cut short and removes workers that were out of reach; returns how many operations are
     still open. `before` is when this manager started: an older operation that is still being applied has nobody who
     works on it."""
-    operations = await room.operations.open()
+    outlines = await room.operations.open()
     outcomes = await asyncio.gather(
-        *(_recover_one(room, operation, before) for operation in operations), return_exceptions=True
+        *(_recover_one(room, outline, before) for outline in outlines), return_exceptions=True
     )
-    for operation, outcome in zip(operations, outcomes, strict=True):
-        about = f"operation {operation.id}"
+    for outline, outcome in zip(outlines, outcomes, strict=True):
+        about = f"operation {outline.id}"
         if isinstance(outcome, Exception):
-            room.complaints.tell("not taken back yet", about, outcome, operation=operation.id)
+            room.complaints.tell("not taken back yet", about, outcome, operation=outline.id)
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
@@ -295,15 +319,18 @@ async def recover(room: Room, before: float) -> int:
     return sum(outcome is not True for outcome in outcomes)
 
 
-async def _recover_one(room: Room, operation: Operation, before: float) -> bool:
+async def _recover_one(room: Room, outline: Outline, before: float) -> bool:
     """Whether there is nothing left to do."""
-    if operation.id in room.being_undone:
+    if outline.id in room.being_undone:
         return False  # who began it is at it: the others need not wait for that
-    if operation.state == "applying" and operation.created >= before:
+    if outline.state == "applying" and outline.created >= before:
         return True  # the request that began it is still at work
-    pause = min(_LONGEST_PAUSE, _PAUSE_SHARE * (operation.updated - operation.created))
-    if operation.updated >= before and room.clock.now() - operation.updated < pause:
+    pause = min(_LONGEST_PAUSE, _PAUSE_SHARE * (outline.updated - outline.created))
+    if outline.updated >= before and room.clock.now() - outline.updated < pause:
         return False
+    operation = await room.operations.get(outline.id)
+    if operation is None:
+        return True  # it ended meanwhile, long ago
     after = await undo(room, operation, await _members_again(room, operation))
     if after.state == "undone":
         _log.info("taken back", operation=operation.id, service=operation.subject)
@@ -356,7 +383,7 @@ async def each(
     failures: list[Failure] = []
     for item, outcome in zip(items, outcomes, strict=True):
         if isinstance(outcome, HansaError):
-            failures.append(Failure(name(item), outcome.message))
+            failures.append(Failure(name(item), outcome.message, outcome.hint))
         elif isinstance(outcome, Exception):
             _log.error("member failed", member=name(item), exc_info=outcome)
             failures.append(Failure(name(item), _unforeseen(outcome)))

@@ -127,7 +127,7 @@ async def plan_removal(room: Room, record: Record, members: Iterable[Member], ca
             strangers.append(Failure(member.key, error.message))  # it never got anything from us
         else:
             moved = whereabouts.moved(room, service, peer)
-            plan.append(Touched(member.cluster_id, peer.address.endpoint, member.service_name, None, moved=moved))
+            plan.append(Touched(member.cluster_id, peer.address.endpoint, member.service_name, False, moved=moved))
     if not plan:
         return Removal(None, tuple(strangers))
     now = room.clock.now()

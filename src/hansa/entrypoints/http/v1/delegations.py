@@ -180,7 +180,7 @@ async def operation(app: AppDep, caller: CallerDep, ident: str) -> Response:
     if found is None:
         raise NotFound(f"there is no operation {ident[:63]!r}")
     access.require_change(caller, f"operation {ident}", owner=found.owner)
-    members = [{"member": one.key, "existed_before": one.before is not None, "undone": one.undone, "error": one.error}
+    members = [{"member": one.key, "existed_before": one.existed, "undone": one.undone, "error": one.error}
                for one in found.plan]  # fmt: skip
     return JsonAnswer(
         {"id": found.id, "kind": found.kind, "service": found.subject, "state": found.state, "members": members}
