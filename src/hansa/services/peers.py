@@ -79,13 +79,14 @@ class PeerStatus:
     """`/system/status` of a peer, in millicores and bytes, with how long the answer took."""
 
     seconds: float
-    nodes: tuple[NodeRoom, ...]
+    nodes: tuple[NodeRoom, ...]  # those that decide what fits, see `node_front`
     nodes_count: int
     free_cpu: int
     free_memory: int
     largest_free_cpu: int
     capacity_cpu: int
     capacity_memory: int
+    nodes_ready: int = 0  # on so many something could start
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,12 @@ def test_a_reason_is_one_short_line() -> None:
     assert len(quoting.quote(b"x" * 5000, TEXT, ())) == 300
 
 
+def test_a_reason_cannot_turn_the_text_around_it() -> None:
+    said = "no \u2066\u202ecitarg\u2069 \u200froom\u061c\u2028here\x9b\ufeff"
+    assert quoting.quote(said.encode(), TEXT, ()) == "no citarg room here"
+    assert quoting.quote(json.dumps({"detail": said + "\ud800!"}).encode(), "application/json", ()).endswith("here !")
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "said"),
     [

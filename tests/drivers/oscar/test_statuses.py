@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hansa.drivers.oscar import statuses
 from hansa.drivers.oscar.calls import Answer, Question
-from hansa.services import peers
+from hansa.services import node_front, peers
 
 _GI = 2**30
 
@@ -43,13 +43,14 @@ def test_todays_shape() -> None:
     )
     assert seen == peers.PeerStatus(
         seconds=0.25,
-        nodes=(peers.NodeRoom(2500, 7 * _GI), peers.NodeRoom(2000, _GI)),
+        nodes=(peers.NodeRoom(2500, 7 * _GI),),  # whatever fits the other fits this one
         nodes_count=2,
         free_cpu=5900,
         free_memory=9 * _GI,
         largest_free_cpu=3900,
         capacity_cpu=15000,
         capacity_memory=10 * _GI,
+        nodes_ready=2,
     )
 
 
@@ -59,6 +60,17 @@ def test_no_nodes(nodes: Any) -> None:
     assert (seen.nodes, seen.capacity_cpu, seen.free_cpu) == ((), 0, 0)
 
 
+def test_many_nodes_are_counted_and_few_are_kept() -> None:
+    """Each waiting job is held against those that are kept, and they stay in memory for each member of each service."""
+    stairs = [{"cpu": {"capacity_cores": 1 + k}, "memory": {"capacity_bytes": 8_000 - k}} for k in range(8_000)]
+    small = [{"cpu": {"capacity_cores": 1}, "memory": {"capacity_bytes": 1}}] * 2_000
+    seen = statuses.read(answer(current([*small, *stairs])), 0.0)
+    assert len(seen.nodes) == node_front.MOST
+    assert seen.nodes_ready == 10_000
+    assert seen.capacity_cpu == 2_000 + sum(range(1, 8_001))
+    assert max(node.cpu for node in seen.nodes) == max(node.memory for node in seen.nodes) == 8_000
+
+
 def test_the_flat_shape_of_oscar_3() -> None:
     detail = [{"nodeName": "a", "cpuCapacity": "4000", "cpuUsage": "1000", "memoryCapacity": "100", "memoryUsage": "1"}]
     flat = {"numberNodes": 1, "cpuFreeTotal": 3000, "cpuMaxFree": 3000, "memoryFreeTotal": 99, "memoryMaxFree": 99}
@@ -66,6 +78,7 @@ def test_the_flat_shape_of_oscar_3() -> None:
     assert whole.nodes == (peers.NodeRoom(3000, 99),)
     assert (whole.free_cpu, whole.largest_free_cpu, whole.capacity_cpu, whole.nodes_count) == (3000, 3000, 4000, 1)
     assert statuses.read(answer(flat), 0.0).nodes == (peers.NodeRoom(3000, 99),)
+    assert statuses.read(answer(flat), 0.0).nodes_ready == whole.nodes_ready == 1
 
 
 @pytest.mark.parametrize(

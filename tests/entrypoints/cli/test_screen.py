@@ -1,5 +1,6 @@
 """The real program: what it writes on a terminal, into a pipe, and when its reader goes away."""
 
+import json
 import os
 import pty
 import subprocess
@@ -10,8 +11,8 @@ import pytest
 
 from entrypoints.cli.small_server import Hansa, SmallServer
 from hansa.entrypoints.cli import exits
-from hansa.entrypoints.cli.screen import plain
-from hansa.kernel import errors
+from hansa.entrypoints.cli.screen import Screen, plain
+from hansa.kernel import errors, plain_text
 
 PROGRAM = [sys.executable, "-c", "from hansa.entrypoints.cli import main; main()"]
 
@@ -86,11 +87,35 @@ def test_control_characters_do_not_reach_the_terminal(admin: SmallServer, hansa:
     assert plain(["a", None, True, 1]) == "a, , yes, 1"
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_only_plain_words_of_others_reach_the_terminal(admin: SmallServer, hansa: Hansa, form: list[str]) -> None:
+    """Neither C1 controls, which some terminals obey as they obey an escape, nor what turns or hides the text."""
+    name = "\x9b2J\x85\u202egnp.exe\u2066\u200e\u061c\ufeff\x7f"
+    admin.on("GET /system/services", [{"name": name}])
+    out = hansa("service", "ls", *form).out
+    assert plain_text.plain(out) == out
+    if form:
+        assert json.loads(out)[0]["name"] == name
+
+
+def test_many_documents_of_others_are_as_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen(as_json=True).record({"line": "\x9b2J\u202e", "half": "\ud800"})
+    out = capsys.readouterr().out
+    assert plain_text.plain(out) == out
+    assert json.loads(out) == {"line": "\x9b2J\u202e", "half": "\ud800"}
+
+
+@pytest.mark.parametrize("parting", ["\r\n", "\n"])
+def test_only_a_new_line_makes_one(capsys: pytest.CaptureFixture[str], parting: str) -> None:
+    Screen().block(f"one\x85two\u2028three\x0cfour{parting}five")
+    assert capsys.readouterr().out == "one�two�three�four\nfive\n"
+
+
 def test_a_log_cannot_command_the_terminal_and_stays_as_it_is_in_a_pipe(admin: SmallServer) -> None:
-    log = b"\x1b]0;owned\x07\x1b[2J50%\r100%\t\xc3\xa4\x9b\xc2\x9b31m\x00\nend\n"
+    log = b"\x1b]0;owned\x07\x1b[2J50%\r100%\t\xc3\xa4\x9b\xc2\x9b31m\x00\xe2\x80\xae\nend\n"
     admin.on("GET /system/logs/s/s-1", log)
     shown = on_terminal("job", "logs", "s", "s-1").replace("\r\n", "\n")  # a terminal adds the \r
-    assert shown == "�]0;owned��[2J50%\r100%\tä��31m�\nend\n"
+    assert shown == "�]0;owned��[2J50%\r100%\tä��31m��\nend\n"
     piped = subprocess.run([*PROGRAM, "job", "logs", "s", "s-1"], capture_output=True, timeout=60, check=True)
     assert piped.stdout == log
 

@@ -54,6 +54,13 @@ def test_what_is_wrong_stands_beside() -> None:
     ]
 
 
+def test_what_a_member_says_makes_no_line_of_its_own() -> None:
+    forged = "no\n└─ riga/gray  (in sync)\x85├─ \u2028\u202egnp\x9b2J"
+    state = {"visby/gray": {"reachable": False, "trouble": forged}}
+    _, line = draw("gray", "star", [member("visby")], state).splitlines()
+    assert line == "└─ visby/gray  (not reachable; no └─ riga/gray  (in sync)�├─ ��gnp�2J)"
+
+
 def test_a_mesh_and_no_delegation_are_said_in_words() -> None:
     assert draw("gray", "mesh", [], {}) == "gray (mesh: everybody hands jobs to everybody)"
     assert draw("gray", "none", [], {}) == "gray (delegation is off)"

@@ -2,11 +2,14 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from hansa.services import AwayJob, Job, PeerRefused, Status
+from hansa.services.complaints import Complaints
+from hansa.services.delegation import Delegation
 from hansa.store import Database, make_engine, schema, sqlite_url
 from services.delegation.test_too_long import Origin
 
@@ -44,7 +47,23 @@ class Over(Origin):
                 raise self.deaf
 
         peer.away_job, peer.away_log, peer.cancel = away_job, away_log, cancel
-        room.logs = self
+        room.logs, room.complaints = self, Complaints()
+
+    async def turn(self, *, after: float) -> None:
+        """One round of the loop: whatever is due is asked or told, and nothing else."""
+        self.time += after
+        due = list[Delegation]()
+        await self.follower._fill(cast(Any, SimpleNamespace(fill=due.extend)))
+        for one in due:
+            await self.follower._follow_safely(one)
+
+    async def turns(self, seconds: float) -> None:
+        """As often as the loop takes them."""
+        for _ in range(round(seconds / 2)):
+            await self.turn(after=2)
+
+    def restart(self) -> None:
+        self.follower = type(self.follower)(self.follower.room, lost_after=10.0)
 
     async def keep(self, _name: str, text: str, *, owner: str) -> None:
         self.kept.append(f"{owner}: {text}")
@@ -112,10 +131,69 @@ async def test_the_hour_is_counted_over_restarts(origin: Over) -> None:
     await origin.give_away()
     origin.says, origin.deaf = AwayJob("Succeeded"), BROKEN
     await origin.look(after=2)
-    origin.follower = type(origin.follower)(origin.follower.room, lost_after=10.0)
+    origin.restart()
     await origin.look(after=HOUR)
     await origin.look(after=2)
     assert not await origin.is_followed()
+
+
+async def test_who_is_told_in_vain_is_told_less_and_less_often(origin: Over) -> None:
+    """And what is written down of the end is written once."""
+    await origin.give_away()
+    origin.says, origin.deaf = AwayJob("Succeeded"), BROKEN
+    await origin.turn(after=2)
+    before = await origin.delegations.get("one")
+    counts = []
+    for _ in range(4):
+        told = origin.told
+        await origin.turns(600)
+        counts.append(origin.told - told)
+    assert counts[0] <= 9
+    assert 1 <= counts[-1] <= 2
+    assert (origin.asked, origin.shown, origin.ended_keys) == (1, 1, ["away one 1"])
+    assert await origin.delegations.get("one") == before
+    origin.deaf = None
+    await origin.turns(600)
+    assert not await origin.is_followed()
+
+
+async def test_what_is_over_makes_the_loop_no_busier(origin: Over) -> None:
+    """It looks often after a job that has just gone away, for most are short."""
+    await origin.give_away()
+    origin.says, origin.deaf = AwayJob("Succeeded"), BROKEN
+    await origin.turn(after=0.1)
+    assert await origin.follower._fill(cast(Any, SimpleNamespace(fill=list))) == float("inf")
+
+
+@pytest.mark.parametrize("away", [False, True])
+async def test_after_a_restart_it_is_still_told(origin: Over, away: bool) -> None:
+    await origin.give_away()
+    origin.says, origin.deaf = AwayJob("Succeeded"), BROKEN
+    await origin.turns(600)
+    origin.restart()
+    if away:
+        origin.says = BROKEN
+        await origin.turns(60)
+        assert origin.asked == 2
+    assert await origin.is_followed()
+    origin.deaf = None
+    told = origin.told
+    await origin.turns(120)
+    assert origin.told == told + 1
+    assert not await origin.is_followed()
+    assert set(origin.ended_keys) == {"away one 1"}
+
+
+async def test_keys_end_after_a_restart_though_the_member_says_nothing(origin: Over) -> None:
+    """The manager may have died between the end of the job and that of its keys."""
+    await origin.give_away()
+    origin.says, origin.deaf = AwayJob("Succeeded"), BROKEN
+    await origin.turn(after=2)
+    origin.restart()
+    origin.ended_keys.clear()
+    origin.says = BROKEN
+    await origin.turn(after=2)
+    assert origin.ended_keys == ["away one 1"]
 
 
 async def test_a_member_does_not_say_when_its_job_ended_nor_what_it_used(origin: Over) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from hansa.drivers.hub.limits import Limits
 from hansa.federation import errors
-from hansa.kernel import bounded_json
+from hansa.kernel import bounded_json, plain_text
 from hansa.kernel.errors import HansaError
 from hansa.messages.members import Desired
 
@@ -122,7 +122,7 @@ def _problem(answer: httpx.Response, body: bytes) -> dict[str, Any]:
 
 
 def _words(value: object) -> str:
-    return "".join(c for c in value[:_LONGEST_WORDS] if c.isprintable()) if isinstance(value, str) else ""
+    return plain_text.one_line(value, _LONGEST_WORDS) if isinstance(value, str) else ""
 
 
 def _seconds(text: str) -> float:

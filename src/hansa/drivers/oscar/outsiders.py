@@ -33,7 +33,7 @@ class OscarOutsiders:
         status = await peer.status(peers.Credentials(f"Basic {basic}"), _WITHIN)
         return Totals(
             nodes=status.nodes_count,
-            nodes_ready=len(status.nodes),
+            nodes_ready=status.nodes_ready,
             cpu=status.capacity_cpu,
             cpu_used=max(0, status.capacity_cpu - status.free_cpu),
             memory=status.capacity_memory,

@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterable
 
+from hansa.kernel import plain_text
+
 _LONGEST = 300
 _STRUCK = "***"
 _LOOKS_SECRET = re.compile(
@@ -19,7 +21,6 @@ _LOOKS_SECRET = re.compile(
     r"|(?<=://)[^/\s@]+@",
     re.IGNORECASE,
 )
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]+")
 
 
 def secrets_in(authorization: str) -> set[str]:
@@ -42,7 +43,7 @@ def quote(body: bytes, content_type: str, secrets: Iterable[str]) -> str:
         if form in text and len(form) < 4:
             return ""  # striking out a few letters would show where they stood
         text = text.replace(form, _STRUCK)
-    text = _BLANK.sub(" ", _LOOKS_SECRET.sub(_STRUCK, text)).strip()
+    text = plain_text.one_line(_LOOKS_SECRET.sub(_STRUCK, text))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hansa.drivers.oscar.calls import Answer
-from hansa.services import peers
+from hansa.services import node_front, peers
 
 _LARGEST = 2**53  # exact in a float too
 _MOST_NODES = 100_000
@@ -33,22 +33,24 @@ def _current(cluster: Mapping[str, Any], seconds: float) -> peers.PeerStatus:
     metrics = _part(cluster, "metrics")
     cpu, memory = _part(metrics, "cpu"), _part(metrics, "memory")
     nodes = [_checked(node) for node in _listed(cluster, "nodes")]
+    rooms = [
+        peers.NodeRoom(
+            _room(_part(node, "cpu"), "capacity_cores", "request_cores"),
+            _room(_part(node, "memory"), "capacity_bytes", "request_bytes"),
+        )
+        for node in nodes
+        if node.get("status") not in _AWAY  # nothing starts on a node that is away
+    ]
     return peers.PeerStatus(
         seconds=seconds,
-        nodes=tuple(
-            peers.NodeRoom(
-                _room(_part(node, "cpu"), "capacity_cores", "request_cores"),
-                _room(_part(node, "memory"), "capacity_bytes", "request_bytes"),
-            )
-            for node in nodes
-            if node.get("status") not in _AWAY  # nothing starts on a node that is away
-        ),
+        nodes=node_front.of(rooms),
         nodes_count=min(_figure(cluster, "nodes_count"), _MOST_NODES),
         free_cpu=_figure(cpu, "total_free_cores"),
         free_memory=_figure(memory, "total_free_bytes"),
         largest_free_cpu=_figure(cpu, "max_free_on_node_cores"),
         capacity_cpu=sum(_figure(_part(node, "cpu"), "capacity_cores") for node in nodes),
         capacity_memory=sum(_figure(_part(node, "memory"), "capacity_bytes") for node in nodes),
+        nodes_ready=len(rooms),
     )
 
 
@@ -59,16 +61,17 @@ def _flat(status: Mapping[str, Any], seconds: float) -> peers.PeerStatus:
     rooms = [
         peers.NodeRoom(_room(node, "cpuCapacity", "cpuUsage"), _room(node, "memoryCapacity", "memoryUsage"))
         for node in nodes
-    ]
+    ] or [largest]
     return peers.PeerStatus(
         seconds=seconds,
-        nodes=tuple(rooms) or (largest,),
+        nodes=node_front.of(rooms),
         nodes_count=min(_figure(status, "numberNodes"), _MOST_NODES),
         free_cpu=_figure(status, "cpuFreeTotal"),
         free_memory=_figure(status, "memoryFreeTotal"),
         largest_free_cpu=largest.cpu,
         capacity_cpu=sum(_figure(node, "cpuCapacity") for node in nodes),
         capacity_memory=sum(_figure(node, "memoryCapacity") for node in nodes),
+        nodes_ready=len(rooms),
     )
 
 

@@ -7,7 +7,6 @@ and lines that read well without colour. Bars and spinners appear only on a term
 import codecs
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,6 @@ from rich.text import Text
 from hansa.kernel import plain_text
 from hansa.kernel.errors import HansaError
 
-_CONTROL_OF_LOGS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # bars and counters return to their line
 _WIDE = 10_000  # a file or pipe has no edge: never wrap or cut there
 _STYLE = {
     "ready": "green", "succeeded": "green", "running": "cyan", "ok": "green", "created": "green",
@@ -56,6 +54,17 @@ def plain(value: Any) -> str:
 def style_of(word: str) -> str:
     """The colour of a state; none is needed to read it."""
     return _STYLE.get(word.lower(), "")
+
+
+def _lines(text: str) -> str:
+    """Several of them: nothing but a new line makes another one."""
+    return plain_text.plain(text.rstrip().replace("\r\n", "\n"))
+
+
+def _write_json(value: Any, *, indent: int | None = None) -> None:
+    """What scripts read people see, too, when nobody takes it from stdout."""
+    sys.stdout.write(plain_text.escaped(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
+    sys.stdout.flush()
 
 
 def _console(stream: IO[str]) -> Console:
@@ -92,14 +101,12 @@ class Screen:
     def data(self, value: Any) -> None:
         """The machine's answer; only with `--json`."""
         if self.as_json:
-            sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-            sys.stdout.flush()
+            _write_json(value, indent=2)
 
     def record(self, value: Any) -> None:
         """One of many documents, a line each; only with `--json`."""
         if self.as_json:
-            sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
-            sys.stdout.flush()
+            _write_json(value)
 
     def line(self, text: str) -> None:
         """A line of the people's answer."""
@@ -109,8 +116,7 @@ class Screen:
     def block(self, text: str) -> None:
         """Several lines as they are, such as a definition."""
         if not self.as_json:
-            clean = "\n".join(plain_text.plain(line) for line in text.splitlines())
-            self._out.print(Text(clean), soft_wrap=True)
+            self._out.print(Text(_lines(text)), soft_wrap=True)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "") -> None:
         if self.as_json:
@@ -157,7 +163,7 @@ class Screen:
         """Logs and results: in a pipe or file exactly as they came; on a terminal without what a script, or a cluster
         that we were told of, could make the terminal do."""
         if self._out.is_terminal:
-            content = _CONTROL_OF_LOGS.sub("�", self._shown.decode(content)).encode()
+            content = plain_text.log(self._shown.decode(content)).encode()
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -167,8 +173,7 @@ class Screen:
 
     def aside(self, text: str) -> None:
         """Several lines that are no answer: a failed script's output, a help text after a mistake."""
-        clean = "\n".join(plain_text.plain(line) for line in text.rstrip().splitlines())
-        self._err.print(Text(clean), soft_wrap=True)
+        self._err.print(Text(_lines(text)), soft_wrap=True)
 
     def warn(self, text: str) -> None:
         self._err.print(Text("warning: ", style="yellow") + Text(plain(text)), soft_wrap=True)

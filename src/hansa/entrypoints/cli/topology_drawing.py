@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hansa.entrypoints.cli.screen import plain
+
 
 def draw(
     service: str, topology: str, members: Sequence[Mapping[str, Any]], state: Mapping[str, Mapping[str, Any]]
@@ -17,7 +19,7 @@ def draw(
     _branch(below, "", "", lines, state, drawn)
     if lost := [member for member in members if key(member) not in drawn]:  # in a ring: below nobody
         _branch({"": lost}, "", "", lines, state, drawn)
-    return "\n".join(lines)
+    return "\n".join(plain(line) for line in lines)
 
 
 def key(member: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from hansa.services import replicas
 from hansa.services.delegation import allowance, claims, lending
 from hansa.services.delegation.lanes import Lanes
 from hansa.services.delegation.ledger import DROPPED, NOBODY, OVERDUE, Delegation
+from hansa.services.delegation.telling import Telling
 from hansa.services.job import Outcome, Status
 from hansa.services.peers import AwayJob, Credentials, Peer, PeerRefused, PeerUnreachable, UntrustedCluster
 from hansa.services.ports import Waiting
@@ -30,7 +31,6 @@ _log = structlog.get_logger("hansa.delegation")
 _EVERY, _SOON, _YOUNG = 2.0, 0.25, 10.0
 _AT_ONCE, _NEW = 0.1, 2.0  # most jobs are short
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_TELL_FOR = 3600.0  # seconds in which a member that is away may still hear that its job is over; receipts have an end
 
 
 @dataclass(slots=True)
@@ -39,8 +39,7 @@ class Follower:
     lost_after: float
     _since: dict[str, float] = field(default_factory=dict)
     _parting: dict[str, float] = field(default_factory=dict)  # since when its member has left
-    _over: dict[str, float] = field(default_factory=dict)  # since when its member says that it ended
-    _has_log: set[str] = field(default_factory=set)  # of those: the log is here, or will never come
+    _over: dict[str, Telling] = field(default_factory=dict)  # all is written down, and its member has to hear of it
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:
@@ -68,16 +67,19 @@ class Follower:
         """Whatever is due gets into the lane of its member; returns how long ago the last job left, in seconds."""
         now = self.room.clock.now()
         active = [one for one in await self.room.delegations.active() if not self._is_being_offered(one)]
-        for job in self._since.keys() - {delegation.job for delegation in active}:
-            del self._since[job]
+        for job in (self._since.keys() | self._over.keys()) - {delegation.job for delegation in active}:
+            self._since.pop(job, None)
             self._parting.pop(job, None)
             self._over.pop(job, None)
-            self._has_log.discard(job)
             self.room.complaints.passed(_about(job))
         youngest = float("inf")
         due: list[Delegation] = []
         for delegation in active:
             age = now - self._since.setdefault(delegation.job, now)
+            if over := self._over.get(delegation.job):
+                if over.next <= now:
+                    due.append(delegation)
+                continue
             youngest = min(youngest, age)
             # one that runs for long is asked less often, so that many of them cost little
             if age < _YOUNG or now - delegation.heard >= _EVERY:
@@ -104,7 +106,10 @@ class Follower:
         if not await self._has_reason(delegation):
             await self._finished(delegation)
             return
-        if await self._told_enough(delegation) or (self._left(delegation) and await self._parted(delegation)):
+        if self._left(delegation) and await self._parted(delegation):
+            return
+        if over := self._over.get(delegation.job):
+            await self._tell_again(delegation, over)
             return
         try:
             peer = room.peers.find(delegation.cluster_id, delegation.endpoint)
@@ -220,8 +225,7 @@ class Follower:
     async def _ended(self, delegation: Delegation, peer: Peer, found: AwayJob) -> None:
         room, now = self.room, self.room.clock.now()
         job = await room.jobs.get(delegation.job)
-        if delegation.adopted or delegation.job in self._has_log or await self._fetch_log(delegation, peer):
-            self._has_log.add(delegation.job)
+        has_log = delegation.adopted or await self._fetch_log(delegation, peer)
         told = claims.ending(found, given=delegation.given, now=now, millicores=job.cpu if job else 0)
         where = f"ran at {delegation.cluster_id}"
         outcome = Outcome(
@@ -232,18 +236,33 @@ class Follower:
         )
         await room.delegations.heard(delegation.job, delegation.epoch, now, running_since=told.started)
         await room.jobs.end(delegation.job, outcome, told.finished)
-        self._over.setdefault(delegation.job, job.finished if job and job.ended and job.finished else now)
-        # our record is closed only when the member has heard: whatever comes in between, it is asked and told again
-        await lending.end(room, lending.of(delegation))
-        if delegation.job in self._has_log and await self._tell(delegation, peer):
-            await room.delegations.finished(delegation.job, delegation.epoch, now)
+        over = await self._begin_telling(delegation, job.finished if job and job.ended and job.finished else now)
+        over.has_log = has_log
+        await self._let_know(delegation, peer, over)
 
-    async def _told_enough(self, delegation: Delegation) -> bool:
-        """Whether the job ended so long ago that its member is asked no more, whatever it would say."""
-        if self.room.clock.now() - self._over.get(delegation.job, float("inf")) < _TELL_FOR:
-            return False
-        await self._finished(delegation)
-        return True
+    async def _begin_telling(self, delegation: Delegation, since: float) -> Telling:
+        """From now on nothing is asked of its member, which only has to hear that its job is over."""
+        await lending.end(self.room, lending.of(delegation))
+        over = self._over[delegation.job] = Telling(since, self.room.clock.now())
+        return over
+
+    async def _tell_again(self, delegation: Delegation, over: Telling) -> None:
+        if over.enough(self.room.clock.now()):
+            await self._finished(delegation)
+            return
+        over.put_off(self.room.clock.now())
+        try:
+            peer = self.room.peers.find(delegation.cluster_id, delegation.endpoint)
+        except UntrustedCluster:
+            return  # it may be back within the hour
+        over.has_log = over.has_log or delegation.adopted or await self._fetch_log(delegation, peer)
+        await self._let_know(delegation, peer, over)
+
+    async def _let_know(self, delegation: Delegation, peer: Peer, over: Telling) -> None:
+        """Our record is closed only when the member has heard: whatever comes in between, it is told again."""
+        if over.has_log and await self._tell(delegation, peer):
+            await self.room.delegations.finished(delegation.job, delegation.epoch, self.room.clock.now())
+            self._over.pop(delegation.job, None)
 
     async def _finished(self, delegation: Delegation) -> None:
         room = self.room
@@ -290,12 +309,11 @@ class Follower:
         return await replicas.as_somebody(known, lambda c: peer.listed_job(delegation.service, delegation.known_as, c))
 
     async def _silent(self, delegation: Delegation, why: str) -> None:
-        now = self.room.clock.now()
         ended = await self._ended_at(delegation)
         if ended is not None:
-            if now - ended >= _TELL_FOR:
-                await self._finished(delegation)
+            await self._begin_telling(delegation, ended)
             return
+        now = self.room.clock.now()
         quiet = now - delegation.heard
         if quiet < self.lost_after:
             return

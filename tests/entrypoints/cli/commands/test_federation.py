@@ -3,6 +3,7 @@
 import pytest
 
 from entrypoints.cli.small_server import Hansa, SmallServer
+from hansa.kernel.plain_text import plain
 
 PATH = "/v1/services/hello/credentials"
 STATE = {
@@ -84,6 +85,16 @@ def test_show_says_what_differs_and_with_which_credentials(admin: SmallServer, h
     assert "expired-or-revoked since 2026-01-02T03:04:05Z; give it a new one" in told.err
     assert admin.calls("GET")[-1].query == {"state": "true"}
     assert hansa("federation", "show", "hello", "--json").json() == FEDERATION
+
+
+def test_show_lets_no_member_command_the_terminal(admin: SmallServer, hansa: Hansa) -> None:
+    trouble = "\x9b2J\u202egnp.exe\u2066 and\n└─ riga/hello  (in sync)"
+    admin.on("GET /system/federation/hello", {**FEDERATION, "state": [{**SEEN, "trouble": trouble}]})
+    told = hansa("federation", "show", "hello")
+    assert told.out.splitlines()[1] == "└─ visby/hello-v  (out of sync; �2J�gnp.exe� and └─ riga/hello  (in sync))"
+    written = hansa("federation", "show", "hello", "--json")
+    assert plain(written.out) == written.out
+    assert written.json()["state"][0]["trouble"] == trouble
 
 
 @pytest.mark.parametrize(
