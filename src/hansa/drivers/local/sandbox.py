@@ -170,7 +170,7 @@ class Sandbox:
             async with asyncio.timeout(timeout + 1):
                 return await answer
         except (OSError, TimeoutError) as error:
-            raise PortUnreachable(f"port {port} of job {id}: {error or 'no answer'}") from error
+            raise PortUnreachable(f"port {port} of job {id}: {str(error) or 'no answer'}") from error
         finally:
             self._dialling.pop(call, None)
 
