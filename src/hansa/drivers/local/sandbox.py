@@ -98,6 +98,11 @@ class Sandbox:
         """For those who watch over it."""
         return self._launcher.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the launcher; negative is a signal's number, and None while it runs."""
+        return self._launcher.returncode
+
     async def start(self, launch: Launch) -> Process:
         """Returns when the sandbox stands; the program's own failures come as output and exit code."""
         if launch.id in self._running or launch.id in self._starting:
