@@ -29,6 +29,7 @@ from hansa.services import (
 from hansa.services.allotment import Allotment
 from hansa.services.backlog import Backlog, Share
 from hansa.services.call_line import CallLine, needs_of, no_worker
+from hansa.services.complaints import Complaints
 from hansa.services.delegation import (
     AT_HOME,
     NOBODY,
@@ -123,6 +124,7 @@ __all__ = [
     "BadService",
     "CallLine",
     "ClusterRef",
+    "Complaints",
     "Credentials",
     "Delegation",
     "Delegator",
