@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, get_args
 
-from hansa.bootstrap import data_folder
+from hansa.bootstrap import data_folder, parts_here
 from hansa.bootstrap.building import AlreadyRunning, sign_in
 from hansa.bootstrap.people import uids
 from hansa.bootstrap.telemetry import HubTelemetry
@@ -84,7 +84,7 @@ class _Outsiders:
 
 
 def key_file(given: Settings) -> Path:
-    return given.hub.key_file or given.data.absolute() / "hub" / "hub.key"
+    return parts_here.hub(given).key
 
 
 def restore_hub(given: Settings, source: BinaryIO, passphrase: str) -> int:
