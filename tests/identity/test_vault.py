@@ -113,3 +113,25 @@ def test_two_managers_starting_together_use_one_key(tmp_path: Path) -> None:
 
 def _src() -> str:
     return str(Path(__file__).parents[2] / "src")
+
+
+@pytest.mark.parametrize("content", ["", "# only a comment\n", "half a ke"])
+def test_a_broken_key_file_is_named_and_not_replaced(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "vault.key"
+    path.write_text(content)
+    path.chmod(0o600)
+    for needed in (True, False):
+        with pytest.raises(VaultLocked) as refusal:
+            Vault.at(path, needed=needed)
+        assert str(path) in refusal.value.message
+        assert "put back the vault.key" in refusal.value.hint
+        assert "new_key" not in refusal.value.hint
+    assert path.read_text() == content
+
+
+def test_a_missing_key_that_is_needed_is_not_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "vault.key"
+    with pytest.raises(VaultLocked, match=f"{path} is missing") as refusal:
+        Vault.at(path, needed=True)
+    assert "put back the vault.key" in refusal.value.hint
+    assert not path.exists()

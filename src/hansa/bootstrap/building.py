@@ -3,6 +3,7 @@
 `opened` starts the parts in the order they need each other and stops them in reverse, also when one fails to start.
 """
 
+import asyncio
 import fcntl
 import os
 import socket
@@ -44,6 +45,7 @@ from hansa.store import (
     VolumeStore,
     make_engine,
     schema,
+    sealed,
     sqlite_url,
 )
 
@@ -75,7 +77,7 @@ async def _ground(given: Settings, clock: Clock, data: Path, parts: AsyncExitSta
     driver = engines.open_driver(given, data, clock, parts)
     await driver.prepare(data)
     database = await _open_database(given, data, parts)
-    vault = Vault.at(data / "vault.key")
+    vault = Vault.at(data / "vault.key", needed=await asyncio.to_thread(sealed.any_of_manager, database.engine))
     opened_store = loans.surely_ended(await _open_store(given, data), database, clock)
     parts.push_async_callback(opened_store.close)
     door = _open_door(given, opened_store)

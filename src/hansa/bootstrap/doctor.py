@@ -7,20 +7,23 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-import sqlalchemy as sa
 
-from hansa.bootstrap import open_files
+from hansa import storage
+from hansa.bootstrap import open_files, part_checks, parts_here
+from hansa.bootstrap.finding import Check
+from hansa.bootstrap.parts_here import Part, Port
 from hansa.drivers import local, s3
 from hansa.kernel import quantities
 from hansa.kernel.errors import HansaError
 from hansa.settings import Settings
-from hansa.store import make_engine
+
+_Look = Callable[[Settings], Awaitable[Check]]
 
 WAIVED = "name the audience of this cluster in oidc.issuers instead of *, so that no other client can act as its users"
 _LEAST_SPACE = 2 * 2**30
@@ -36,33 +39,13 @@ _LEVELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding; `ok` is None where something optional is missing."""
-
-    name: str
-    ok: bool | None
-    detail: str
-    hint: str = ""
-
-
 async def doctor(given: Settings) -> list[Check]:
     """Every check, bounded in time; one that falls over is a finding itself."""
-    checks: list[tuple[str, Callable[[Settings], Awaitable[Check]]]] = [
-        ("python", _python),
-        ("machine", _machine),
-        ("data folder", _data_folder),
-        ("isolation", _isolation),
-        ("disk limits", _disk_limits),
-        ("object store", _object_store),
-        ("database", _database),
-        ("port", _port),
-        ("open files", _open_files),
-        ("podman", _podman),
-    ]
     found: list[Check] = []
-    for name, check in checks:
+    for name, check in _all(given):
         if given.driver == "kubernetes" and name in _RUNS_HERE:
+            continue
+        if given.role == "hub" and name in (*_RUNS_HERE, "object store"):
             continue
         try:
             async with asyncio.timeout(_SECONDS):
@@ -75,7 +58,36 @@ async def doctor(given: Settings) -> list[Check]:
             found.append(Check(name, False, str(error)))
     found += await asyncio.gather(*(_issuer(issuer.url) for issuer in given.oidc.issuers))
     found += [_any_audience(issuer.url) for issuer in given.oidc.issuers if issuer.any_audience]
-    return found + (await _kubernetes(given) if given.driver == "kubernetes" else [])
+    return found + (await _kubernetes(given) if given.driver == "kubernetes" and given.role != "hub" else [])
+
+
+def _all(given: Settings) -> list[tuple[str, _Look]]:
+    """Those of the machine, and those of each part that is to run here."""
+    parts = parts_here.of(given)
+    names = {part.name: "database" if part is parts[0] else f"{part.name}'s database" for part in parts}
+    return [
+        ("python", _python),
+        ("machine", _machine),
+        ("data folder", _data_folder),
+        ("isolation", _isolation),
+        ("disk limits", _disk_limits),
+        ("object store", _object_store),
+        *((names[part.name], _database_of(part, names[part.name])) for part in parts),
+        *((port.name, _port_of(part, port)) for part in parts for port in part.ports),
+        ("open files", _open_files),
+        ("podman", _podman),
+    ]
+
+
+def _database_of(part: Part, name: str) -> _Look:
+    return lambda _: part_checks.database(part, name)
+
+
+def _port_of(part: Part, port: Port) -> _Look:
+    async def look(_: Settings) -> Check:
+        return part_checks.port(part, port)
+
+    return look
 
 
 async def _python(_: Settings) -> Check:
@@ -92,9 +104,12 @@ async def _machine(given: Settings) -> Check:
 async def _data_folder(given: Settings) -> Check:
     folder = given.data.absolute()
     existing = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        hint = "set data (HANSA_DATA) to a folder this user may write to"
+        return Check("data folder", False, f"{folder} cannot be used: {existing}: {error.strerror}", hint)
     free = shutil.disk_usage(existing).free
-    if not os.access(existing, os.W_OK):
-        return Check("data folder", False, f"{existing} is not writable", "choose another one with HANSA_DATA")
     enough = free >= _LEAST_SPACE
     hint = "" if enough else "free some space: jobs, logs and objects live there"
     return Check("data folder", enough, f"{folder}, {quantities.show_size(free)} free", hint)
@@ -135,42 +150,16 @@ async def _disk_limits(given: Settings) -> Check:
 async def _object_store(given: Settings) -> Check:
     if given.storage.kind == "embedded":
         return Check("object store", True, f"embedded SeaweedFS ({Path(s3.weed_binary()).name})")
-    address = given.storage.endpoint
-    async with httpx.AsyncClient(timeout=5, verify=given.storage.verify) as http:
-        try:
-            await http.get(address)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return Check("object store", False, f"{address} does not answer: {error}", "check storage.endpoint")
-    return Check("object store", True, f"{given.storage.kind} at {address}")
-
-
-async def _database(given: Settings) -> Check:
-    if not given.database.url:
-        return Check("database", True, "SQLite in the data folder")
-    engine = make_engine(given.database.url, 1)
-
-    def ask() -> str:
-        with engine.connect() as connection:
-            return str(connection.execute(sa.text("select version()")).scalar()).split(",")[0]
-
+    asked = given.storage
+    address = storage.StoreAddress(asked.endpoint, asked.region, asked.verify)
+    store = s3.open_s3(address, storage.Keys(asked.access_key, asked.secret_key.get_secret_value())).store
     try:
-        return Check("database", True, await asyncio.to_thread(ask))
-    except sa.exc.SQLAlchemyError as error:
-        first = str(getattr(error, "orig", error)).strip().splitlines()[0]
-        return Check("database", False, first, "check database.url, and that the server lets us in")
+        await store.check()  # signed: it answers also to whether the keys are right
+    except HansaError as error:
+        return Check("object store", False, f"{asked.kind} at {asked.endpoint}: {error.message}", error.hint)
     finally:
-        engine.dispose()
-
-
-async def _port(given: Settings) -> Check:
-    host, port = given.http.host, given.http.port
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return Check("port", False, f"{host}:{port}: {error.strerror}", "choose another one with HANSA_HTTP__PORT")
-    return Check("port", True, f"{host}:{port} is free")
+        await store.close()
+    return Check("object store", True, f"{asked.kind} at {asked.endpoint}")
 
 
 async def _open_files(given: Settings) -> Check:

@@ -1,5 +1,6 @@
 """Builds a hub: the only place that knows the concrete classes behind its room."""
 
+import asyncio
 import fcntl
 import os
 import socket
@@ -10,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, get_args
 
-from hansa.bootstrap import data_folder
+from hansa.bootstrap import data_folder, parts_here
 from hansa.bootstrap.building import AlreadyRunning, sign_in
 from hansa.bootstrap.people import uids
 from hansa.bootstrap.telemetry import HubTelemetry
@@ -35,7 +36,7 @@ from hansa.identity import SignIn, Vault
 from hansa.messages.clusters import Facts, State
 from hansa.messages.members import Totals
 from hansa.settings import Settings
-from hansa.store import Database, hub, make_engine, schema, sqlite_url
+from hansa.store import Database, hub, make_engine, schema, sealed, sqlite_url
 from hansa.store.hub import backup
 
 Work = tuple[str, float, Callable[[Fence], Awaitable[object]]]  # its name, seconds between turns, and what is done
@@ -83,7 +84,7 @@ class _Outsiders:
 
 
 def key_file(given: Settings) -> Path:
-    return given.hub.key_file or given.data.absolute() / "hub" / "hub.key"
+    return parts_here.hub(given).key
 
 
 def restore_hub(given: Settings, source: BinaryIO, passphrase: str) -> int:
@@ -128,7 +129,7 @@ async def _opened(given: Settings, parts: AsyncExitStack) -> HubApp:
     database = Database(engine)
     database.start()
     parts.push_async_callback(database.close)
-    vault = Vault.at(key_file(given))
+    vault = Vault.at(key_file(given), needed=await asyncio.to_thread(sealed.any_of_hub, engine))
     driver = oscar.OscarOutsiders()
     parts.push_async_callback(driver.close)
     room = _room(given, database, vault)

@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from hansa.bootstrap import App
-from hansa.kernel.errors import HansaError
-from hansa.services import Room, creation, duty, history, replicas
+from hansa.services import Complaints, Room, creation, duty, history, replicas
 
 _log = structlog.get_logger("hansa.loops")
 _PURGE_EVERY = 60.0
@@ -26,16 +25,14 @@ _BACK_OFF = (0.5, 1.0, 2.0, 5.0, 15.0)
 
 async def supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
     """One loop, for ever: what fails begins again, alone, later and later."""
-    failures = 0
+    failures, complaints = 0, Complaints()
     while True:
         started = asyncio.get_running_loop().time()
         try:
             await work()
             return
-        except HansaError as error:
-            _log.warning("loop stopped", loop=name, error=error.message)
-        except Exception:
-            _log.exception("loop failed", loop=name)
+        except Exception as error:
+            complaints.tell("loop stopped", name, error, loop=name)
         lived = asyncio.get_running_loop().time() - started
         failures = 0 if lived > 60 else failures + 1
         await asyncio.sleep(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
@@ -44,26 +41,26 @@ async def supervised(name: str, work: Callable[[], Awaitable[None]]) -> None:
 async def keep_replicas(room: Room, started: float, repair_every: float) -> None:
     """Operations that a crash cut short are taken back; members that differ are brought up to date. Neither waits for
     the other to succeed."""
-    waited = 0.0
+    waited, complaints = 0.0, Complaints()
     while True:
-        open_operations = await _step("taking back", replicas.recover(room, started))
+        open_operations = await _step("taking back", replicas.recover(room, started), complaints)
         if waited >= repair_every:
-            await _step("repair", replicas.repair(room))
+            await _step("repair", replicas.repair(room), complaints)
             waited = 0.0
         pause = _OPERATION_EVERY if open_operations else min(_REPLICAS_EVERY, repair_every)
         await asyncio.sleep(pause)
         waited += pause
 
 
-async def _step(name: str, work: Awaitable[int]) -> int:
+async def _step(name: str, work: Awaitable[int], complaints: Complaints) -> int:
     """One step of a loop: if it fails, the steps after it come all the same."""
     try:
-        return await work
-    except HansaError as error:
-        _log.warning("step failed", step=name, error=error.message)
-    except Exception:
-        _log.exception("step failed", step=name)
-    return 0
+        count = await work
+    except Exception as error:
+        complaints.tell("step failed", name, error, step=name)
+        return 0
+    complaints.passed(name)
+    return count
 
 
 @asynccontextmanager

@@ -23,21 +23,37 @@ def set_up_logs(settings: LogSettings) -> None:
         if as_text
         else structlog.processors.JSONRenderer()
     )
+    written: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info if not as_text else _plainly,
+        renderer,
+    ]
     structlog.configure(
-        processors=[
-            log_level.passing,
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info if not as_text else _plainly,
-            renderer,
-        ],
+        processors=[log_level.passing, *written],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),  # `log_level` decides, for it may change
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    _write_libraries_alike(written)
     log_level.set_level(settings.level)
+
+
+def _write_libraries_alike(written: list[Any]) -> None:
+    """What libraries log is an event a line, too, and no way around what is done to a stranger's text."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[
+                structlog.stdlib.add_logger_name,
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *written,
+            ]
+        )
+    )
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # each try again; whoever asked says the end
 
 
 def _plainly(_logger: Any, _name: str, event: Any) -> Any:

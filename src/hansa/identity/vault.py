@@ -23,10 +23,7 @@ class Vault:
         try:
             self._box = MultiFernet([Fernet(key) for key in keys])
         except ValueError:  # its message may repeat the key
-            raise VaultLocked(
-                "a vault key is missing or not 32 bytes of URL-safe base64",
-                hint="make one with Vault.new_key()",
-            ) from None
+            raise VaultLocked("a vault key is missing or not 32 bytes of URL-safe base64") from None
         first = keys[0]
         self._first = first.encode() if isinstance(first, str) else first
 
@@ -35,14 +32,23 @@ class Vault:
         return Fernet.generate_key().decode()
 
     @classmethod
-    def at(cls, path: Path) -> "Vault":
-        """The vault of a key file, which is made if missing. Keep a copy: without it no secret opens."""
+    def at(cls, path: Path, *, needed: bool = False) -> "Vault":
+        """The vault of a key file. It is made if missing, unless it is `needed`: there are secrets already, and no new
+        key opens them."""
         if not path.exists():
+            if needed:
+                raise VaultLocked(f"the vault's key {path} is missing", hint=_put_back(path))
             _create_once(path)
         if path.stat().st_mode & 0o077:
             raise VaultLocked(f"others may read the vault's key file {path}", hint=f"chmod 600 {path}")
         lines = (line.strip() for line in path.read_text("ascii", "replace").splitlines())
-        return cls([line for line in lines if line and not line.startswith("#")])
+        keys = [line for line in lines if line and not line.startswith("#")]
+        if not keys:
+            raise VaultLocked(f"the vault's key {path} is empty", hint=_put_back(path))
+        try:
+            return cls(keys)
+        except VaultLocked as error:
+            raise VaultLocked(f"the vault's key {path} cannot be used: {error}", hint=_put_back(path)) from None
 
     def seal(self, values: Mapping[str, str], *, purpose: str = "") -> bytes:
         """`purpose` (say, "service 17") ties the seal to its place: it opens nowhere else."""
@@ -76,6 +82,13 @@ class Vault:
 
     def __repr__(self) -> str:
         return "Vault(***)"
+
+
+def _put_back(path: Path) -> str:
+    return (
+        f"put back the {path.name} of this data folder from a backup: no other key opens the secrets in the database. "
+        "A folder that never had any secrets may begin without one"
+    )
 
 
 def _create_once(path: Path) -> None:

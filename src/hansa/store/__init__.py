@@ -1,6 +1,6 @@
 """How do we remember? Tables, one writer, repositories; SQLite or PostgreSQL underneath."""
 
-from hansa.store import schema
+from hansa.store import schema, sealed
 from hansa.store.audit import AuditStore
 from hansa.store.buckets import BucketStore
 from hansa.store.database import Database, DatabaseDown, DatabaseFull, make_engine, sqlite_url
@@ -40,5 +40,6 @@ __all__ = [
     "VolumeStore",
     "make_engine",
     "schema",
+    "sealed",
     "sqlite_url",
 ]

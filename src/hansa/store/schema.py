@@ -42,6 +42,15 @@ def current(connection: sa.Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
+def refuse_newer(connection: sa.Connection) -> None:
+    present = current(connection)
+    if present is not None and present not in known_revisions():
+        raise SchemaTooNew(
+            f"the database is at revision {present}, which this version does not know",
+            hint="start the newer Hansa again, or restore a backup made with this version",
+        )
+
+
 def upgrade(engine: sa.Engine, target: str = "head") -> None:
     """Up to `target`; refuses a database that is ahead of this program."""
     try:
@@ -51,12 +60,6 @@ def upgrade(engine: sa.Engine, target: str = "head") -> None:
 
 
 def _upgrade(engine: sa.Engine, target: str) -> None:
-    known = known_revisions()
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
-        present = current(connection)
-        if present is not None and present not in known:
-            raise SchemaTooNew(
-                f"the database is at revision {present}, which this version does not know",
-                hint="start the newer Hansa again, or restore a backup made with this version",
-            )
+        refuse_newer(connection)
         command.upgrade(_config(connection), target)

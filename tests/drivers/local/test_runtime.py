@@ -1,4 +1,4 @@
-"""Whom does a call reach when the launcher was replaced meanwhile?"""
+"""Whom does a call reach when the launcher was replaced meanwhile, and what does the operator hear of it?"""
 
 import asyncio
 import os
@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+import structlog
 
 from hansa.drivers.local.launch import CallOff
 from hansa.drivers.local.runtime import HostRuntime
@@ -53,3 +54,14 @@ async def test_calling_off_a_child_of_a_launcher_that_died_ends_nobody_else(
         await gone(second)
     for channel in (first, second, third):
         channel.close()
+
+
+async def test_a_launcher_that_died_is_named_in_the_log_once(runtime: HostRuntime) -> None:
+    died = runtime.launcher_pid
+    with structlog.testing.capture_logs() as said:
+        async with asyncio.timeout(30):
+            os.kill(died, signal.SIGKILL)
+            await runtime._sandbox.lost.wait()
+            for _ in range(2):
+                await runtime._standing()
+    assert [(one["log_level"], one["pid"], one["exit_code"]) for one in said] == [("warning", died, -signal.SIGKILL)]

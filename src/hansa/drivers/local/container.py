@@ -197,7 +197,7 @@ class Container:
                     raise
                 return made
         except (OSError, LaunchFailed, TimeoutError) as error:
-            raise PortUnreachable(f"port {port} of {self._name}: {error or 'no answer'}") from error
+            raise PortUnreachable(f"port {port} of {self._name}: {str(error) or 'no answer'}") from error
 
     async def remove(self) -> None:
         await self._podman.succeeds("rm", "--force", "--time", "0", "--", self._name)

