@@ -23,6 +23,7 @@ from hansa.services import (
     exposed_share,
     former_secrets,
     history,
+    interpreter,
     orders,
     reading,
     replicas,
@@ -349,9 +350,10 @@ def _named_here(room: Room, service: Service) -> tuple[str, ...]:
 
 
 def _warnings(room: Room, service: Service) -> tuple[str, ...]:
-    """What its owner should know of where its results go."""
+    """What its owner should know of how its script runs, and of where its results go."""
     written = () if service.is_replica else _in_our_store(room, service, _written(service))
-    return bucket_owners.warnings(service.owner, room.buckets.known(dict.fromkeys(written)))
+    told = bucket_owners.warnings(service.owner, room.buckets.known(dict.fromkeys(written)))
+    return (*interpreter.warnings(service.script), *told)
 
 
 def _written(service: Service) -> tuple[StorageIO, ...]:
