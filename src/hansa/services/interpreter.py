@@ -1,4 +1,4 @@
-"""Who runs a service's script? Always the image's /bin/sh, as in OSCAR, whatever the script's first line asks for. Pure."""
+"""Who runs a script? Always /bin/sh, as in OSCAR, whatever the script's first line asks for. Pure."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"})
 _MOST_TOLD = 80

@@ -38,6 +38,19 @@ def test_a_service_hides_its_secrets_unless_asked(admin: SmallServer, hansa: Han
     assert hansa("service", "show", "none").code == 4
 
 
+def test_a_service_without_a_deployment_does_not_look_broken(admin: SmallServer, hansa: Hansa) -> None:
+    nothing = {"state": "unavailable", "reason": "not exposed", "resource_kind": "unavailable"}
+    admin.on("GET /system/services/up", {**SERVICE, "deployment": nothing})
+    assert hansa("service", "show", "up").out.endswith("deployment: jobs only\n")
+    assert hansa("service", "show", "up", "--json").json()["deployment"] == nothing
+
+
+def test_the_version_is_an_option_too(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/info", {"version": "4.1"})
+    assert hansa("--version") == hansa("version")
+    assert "4.1" in hansa("--version").out
+
+
 def test_switching_and_removing(admin: SmallServer, hansa: Hansa) -> None:
     for action in ("start", "stop", "restart"):
         admin.on(f"POST /system/services/up/{action}", {"state": "pending", "reason": action})
