@@ -241,7 +241,9 @@ def test_updates_of_what_is_not_there_or_not_yours(
     name = make_service(alice, visibility="public")
     definition = {"image": "debian", "script": "true"}
     assert alice.put("/system/services", json={"name": "not-there", **definition}).status_code == 404
-    assert bob.put("/system/services", json={"name": name, **definition}).status_code == 403
+    refused = bob.put("/system/services", json={"name": name, **definition})
+    assert refused.status_code == 403
+    assert "or choose another name" in refused.text
     assert alice.put("/system/services", json={"name": "", **definition}).status_code == 400
 
 

@@ -165,7 +165,7 @@ async def update(room: Room, caller: Caller, definition: Service, authorization:
     Members follow as far as they can be reached; those that could not are told later."""
     notes: tuple[str, ...] = ()
     async with room.changing(definition.name):
-        old = reading.owned(room, caller, definition.name)
+        old = reading.owned(room, caller, definition.name, instead="choose another name")
         completed = await cluster_stores.completed(room, definition, authorization)
         told = calling_out.added(definition, completed) | calling_out.as_before(old.service, completed)
         service = await calling_out.normalised(room, completed, told)

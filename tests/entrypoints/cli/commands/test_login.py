@@ -46,6 +46,12 @@ def test_credentials_that_fail_are_not_stored(server: SmallServer, hansa: Hansa)
     assert hansa("login", server.url, "--token", "later", "--no-check").code == 0
 
 
+def test_a_token_that_is_refused_for_a_reason(server: SmallServer, hansa: Hansa) -> None:
+    problem = {"detail": "it is no access token", "hint": "send the access_token, not the id_token", "status": 401}
+    server.on("GET /system/info", problem, status=401)
+    assert hansa("login", server.url, "--token", "jwt").err.splitlines()[-1] == f"hint: {problem['hint']}"
+
+
 def test_a_hub_that_was_taken_for_a_cluster(real_hub: Hub, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> None:
     for password in (real_hub.password, "wrong"):
         monkeypatch.setenv("HANSA_PASSWORD", password)

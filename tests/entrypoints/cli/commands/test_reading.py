@@ -190,6 +190,7 @@ def test_a_job_by_its_name_alone(admin: SmallServer, hansa: Hansa, command: str)
     assert "Succeeded" in ran.out
     gone = hansa("job", command, "down-7")
     assert (gone.code, "there is no service down-7" in gone.err) == (4, True)
+    assert gone.err.endswith("hint: name the service, then the job: hansa job show SERVICE JOB\n")
 
 
 def test_a_backup_without_a_terminal_wants_a_passphrase(hansa: Hansa) -> None:

@@ -185,7 +185,7 @@ def _whole(manager: Manager, bucket: str) -> dict[str, Any]:
 
 
 def is_input_folder(manager: Manager, path: str) -> bool:
-    """Whether uploads into a folder of this name start jobs. Only a note hangs on it, so what cannot be asked is none."""
+    """Whether uploads into a folder of this name start jobs; where nobody can tell, none is noted."""
     try:
         services = sequence(manager.read("/system/services"), manager.name)
     except errors.HansaError:

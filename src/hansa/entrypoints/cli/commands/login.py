@@ -104,13 +104,19 @@ def _try(profile: Profile) -> None:
         ask(profile)
     except errors.HansaError as error:
         if error.kind is errors.Kind.UNAUTHENTICATED:
-            # "sign in" would be no help to somebody who does just that
-            raise errors.Unauthenticated(error.message, hint="check the user and the password, or the token") from None
+            raise errors.Unauthenticated(error.message, hint=_hint(profile, error)) from None
         if error.kind in (errors.Kind.NOT_FOUND, errors.Kind.INTERNAL) and _answers(ask_as_other, profile):
             if profile.is_hub:
                 raise errors.Invalid(f"{profile.url} is a cluster's manager", hint="leave out --hub") from None
             raise errors.Invalid(f"{profile.url} is a hub", hint="add --hub") from None
         raise
+
+
+def _hint(profile: Profile, refused: errors.HansaError) -> str:
+    """What is said of a token fits; "sign in" would be no help to somebody who does just that."""
+    if profile.token and refused.hint and "hansa login" not in refused.hint:
+        return refused.hint
+    return "check the user and the password, or the token"
 
 
 def _ask_hub(profile: Profile) -> None:
