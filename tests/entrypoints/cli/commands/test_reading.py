@@ -133,12 +133,13 @@ def test_config_hides_the_storages_keys(admin: SmallServer, hansa: Hansa) -> Non
 def test_quotas(admin: SmallServer, hansa: Hansa) -> None:
     answer = {"user_id": "u", "resources": {"cpu": {"max": 2000, "used": 500}, "memory": {"max": 2**31, "used": 0}},
               "volumes": {"disk": {"max": "7Gi", "used": "0"}, "max_disk_per_volume": "5Gi"}}  # fmt: skip
-    admin.on("GET /system/quotas/user/u", answer).on("PUT /system/quotas/user/u", answer)
+    admin.on("GET /system/quotas/user/u", answer).on("PUT /system/quotas/user/u", answer, X_Hansa_Warning="who is u?")
     assert quota.rows(answer)[:2] == [("cpu", "0.5", "2"), ("memory", "0", "2Gi")]
     assert hansa("quota", "show", "u").code == 0
     assert hansa("quota", "show").code == 2
     assert hansa("quota", "set", "u").code == 2
-    assert hansa("quota", "set", "u", "--cpu", "4", "--volumes", "3", "--buckets", "2").code == 0
+    changed = hansa("quota", "set", "u", "--cpu", "4", "--volumes", "3", "--buckets", "2")
+    assert (changed.code, changed.err) == (0, "warning: who is u?\n")
     assert admin.calls("PUT")[0].json() == {"cpu": "4", "volumes": {"volumes": "3"}, "minio": {"buckets": "2"}}
 
 
