@@ -129,6 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"usage: python3 scripts/setup.py {'|'.join(PROFILES)}", file=sys.stderr)
         return 2
     use_new_enough_python()
+    refuse_linked_environment()
     purpose = arguments[0]
     profile = PROFILES[purpose]
     began = time.monotonic()
@@ -173,6 +174,15 @@ def use_new_enough_python() -> None:
         "Hansa needs Python 3.11 or newer; this is " + sys.version.split()[0],
         "install a newer Python and call: make PYTHON=python3.11 …",
     )
+
+
+def refuse_linked_environment() -> None:
+    """`venv --clear`, and pip, would follow the link and change an environment that others use."""
+    if VENV.is_symlink():
+        fail(
+            f".venv is a link to {VENV.readlink()}, and setup would change what lies there",
+            "remove the link, and call the same command again: rm .venv",
+        )
 
 
 @contextlib.contextmanager

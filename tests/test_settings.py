@@ -241,6 +241,32 @@ def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "15Mi", "much"])
 def test_a_disk_no_run_could_use_is_refused(text: str) -> None:
-    with pytest.raises(settings.BadSetting, match="disk_per_run"):
-        settings.load(env={"HANSA_JOBS__DISK_PER_RUN": text})
-    assert settings.load(env={"HANSA_JOBS__DISK_PER_RUN": "16Mi"}).jobs.disk_per_run == "16Mi"
+    with pytest.raises(BadSetting, match="disk_per_run"):
+        load(env={"HANSA_JOBS__DISK_PER_RUN": text})
+    assert load(env={"HANSA_JOBS__DISK_PER_RUN": "16Mi"}).jobs.disk_per_run == "16Mi"
+
+
+def test_a_quantity_may_be_a_number_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "hansa.toml"
+    path.write_text("[quotas]\ncpu = 1\nmemory = 1073741824\n[jobs]\ncpu = 0.5\n")
+    read = load(path, {})
+    assert (read.quotas.cpu, read.quotas.memory, read.jobs.cpu) == ("1", "1073741824", "0.5")
+    for wrong in ("true", "nan", "[1]", "-1"):
+        path.write_text(f"[quotas]\ncpu = {wrong}\n")
+        with pytest.raises(BadSetting, match=r"quotas\.cpu"):
+            load(path, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("OIDC__ISSUERS", """[{"url": "https://login.example.org", "audience": "hansa"}]"""),
+        ("IMAGES__ALLOWED", """["a", "b"]"""),
+        ("QUOTAS", """{"cpu": "2"}"""),
+    ],
+)
+def test_what_is_no_json_is_answered_with_an_example_that_fits(name: str, example: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        load(None, {f"HANSA_{name}": "https://login.example.org"})
+    assert caught.value.hint == f"for example {example}"
+    load(None, {f"HANSA_{name}": example})

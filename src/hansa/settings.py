@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -386,8 +386,23 @@ def _value(name: str, text: str, annotation: Any) -> Any:
         try:
             return json.loads(text)
         except (json.JSONDecodeError, RecursionError):
-            raise BadSetting(f"{name} must be JSON", hint='for example ["a","b"]') from None
+            raise BadSetting(f"{name} must be JSON", hint=f"for example {json.dumps(_example(annotation))}") from None
     return text
+
+
+def _example(annotation: Any) -> Any:
+    """What a setting of this kind may look like: of a table, the fields that show an example, else its first."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is tuple:
+        several = inner[0] is str
+        return ["a", "b"] if several else [_example(inner[0])]
+    if origin is dict:
+        return {"name": _example(inner[1])}
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = annotation.model_fields
+        shown = {name: field.examples[0] for name, field in fields.items() if field.examples}
+        return shown or {name: field.get_default() for name, field in list(fields.items())[:1]}
+    return "a"
 
 
 def names(model: type[BaseModel] = Settings, prefix: str = "") -> list[str]:

@@ -128,3 +128,12 @@ def test_jobs_beyond_the_quota_wait_their_turn(
         assert ended_jobs(quinn, name, 1)[second]["status"] == "Succeeded"
     finally:
         admin.put(QUINN, json={"cpu": "64"})
+
+
+def test_a_quota_of_somebody_unknown_is_kept_and_told(admin: httpx.Client, person: Person) -> None:
+    uid = person("quinn").get("/system/config").json()["minio_provider"]["access_key"]
+    known = admin.put(f"/system/quotas/user/{uid}", json={"cpu": "3"})
+    assert (known.status_code, "x-hansa-warning" in known.headers) == (200, False)
+    unknown = admin.put("/system/quotas/user/nobody-yet@test", json={"cpu": "3"})
+    assert unknown.status_code == 200
+    assert unknown.headers["x-hansa-warning"].startswith("nobody with the uid 'nobody-yet@test' was here yet")

@@ -222,13 +222,28 @@ def test_an_update_keeps_token_owner_and_namespace(make_service: MakeService, al
     assert alice.post(f"/run/{name}").text == "first"
 
 
+def test_a_script_for_another_interpreter_is_warned_of(
+    make_service: MakeService, alice: httpx.Client, fresh_name: FreshName
+) -> None:
+    name = make_service(alice)
+    asked = {**read(alice, name), "script": "#!/usr/bin/env python3\nprint('hello')\n"}
+    answers = [alice.put("/system/services", json=asked)]
+    assert alice.delete(f"/system/services/{name}").status_code == 204
+    answers.append(alice.post("/system/services", json=asked))
+    assert [answer.status_code for answer in answers] == [204, 201]
+    for answer in answers:
+        assert answer.headers["x-hansa-warning"].startswith("the script begins with '#!/usr/bin/env python3', but")
+
+
 def test_updates_of_what_is_not_there_or_not_yours(
     make_service: MakeService, alice: httpx.Client, bob: httpx.Client
 ) -> None:
     name = make_service(alice, visibility="public")
     definition = {"image": "debian", "script": "true"}
     assert alice.put("/system/services", json={"name": "not-there", **definition}).status_code == 404
-    assert bob.put("/system/services", json={"name": name, **definition}).status_code == 403
+    refused = bob.put("/system/services", json={"name": name, **definition})
+    assert refused.status_code == 403
+    assert "or choose another name" in refused.text
     assert alice.put("/system/services", json={"name": "", **definition}).status_code == 400
 
 

@@ -7,7 +7,10 @@ def test_more_than_there_is_never_fits() -> None:
     ledger = Ledger(1000, 2**30)
     assert ledger.could_ever_hold(Needs(1000, 2**30)) == ""
     assert ledger.could_ever_hold(Needs(1001, 1)) == "it needs 1001m cpu, this cluster has 1000m"
-    assert "bytes of memory" in ledger.could_ever_hold(Needs(1, 2**30 + 1))
+    assert ledger.could_ever_hold(Needs(1, 100 * 2**30)) == "it needs 100Gi of memory, this cluster has 1Gi"
+    assert "it needs 1073741825 bytes of memory, this cluster has 1073741824 bytes" in ledger.could_ever_hold(
+        Needs(1, 2**30 + 1)
+    )
 
 
 def test_where_what_there_is_comes_and_goes_one_waits_for_it() -> None:

@@ -59,9 +59,10 @@ def require_invocable(
         )
 
 
-def require_change(caller: Caller, what: str, *, owner: str) -> None:
+def require_change(caller: Caller, what: str, *, owner: str, instead: str = "") -> None:
     if not may_change(caller, owner):
-        raise Forbidden(f"only the owner of {what} may change it", hint="ask its owner or the cluster's admin")
+        hint = "ask its owner or the cluster's admin" + (f", or {instead}" if instead else "")
+        raise Forbidden(f"only the owner of {what} may change it", hint=hint)
 
 
 def require_admin(caller: Caller, action: str) -> None:

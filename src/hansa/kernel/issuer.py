@@ -22,13 +22,13 @@ class IssuerSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    url: str = Field(min_length=1, max_length=1024)
+    url: str = Field(min_length=1, max_length=1024, examples=["https://login.example.org"])
     """The issuer exactly as in its tokens' `iss`; a trailing slash makes no difference."""
     formerly: tuple[str, ...] = ()
     """Addresses this issuer had before; the people known from there are its own, and no token from there is taken."""
     name: str = ""
     """What people read in messages; empty means the address."""
-    audience: tuple[str, ...] = Field((), validate_default=True)
+    audience: tuple[str, ...] = Field((), validate_default=True, examples=["hansa"])
     """Must be given: what `aud` has to name, a text or a list of several; `"*"` takes tokens made for any client."""
     groups: tuple[str, ...] = ()
     """The user must be in one of these; empty lets every user of the issuer in."""

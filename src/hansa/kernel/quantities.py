@@ -63,3 +63,9 @@ def show_size(count: int) -> str:
             tenths = (count * 10 + unit // 2) // unit
             return f"{tenths // 10}{f'.{tenths % 10}' if tenths % 10 else ''}{suffix}"
     return str(count)
+
+
+def show_apart(one: int, other: int) -> tuple[str, str]:
+    """Two sizes as people write them, or in bytes where that would make them look the same."""
+    shown = show_size(one), show_size(other)
+    return shown if shown[0] != shown[1] else (f"{one} bytes", f"{other} bytes")

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from hansa.kernel import quantities
 
@@ -17,7 +17,13 @@ def _amount(text: str) -> str:
     return text
 
 
-Amount = Annotated[str, AfterValidator(_amount)]
+def _as_text(given: object, info: ValidationInfo) -> object:
+    """A file may give a plain number; JSON comes from programs, which write a quantity as a text."""
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    return str(given) if number and info.mode == "python" else given
+
+
+Amount = Annotated[str, BeforeValidator(_as_text), AfterValidator(_amount)]
 
 
 class QuotaSettings(BaseModel):

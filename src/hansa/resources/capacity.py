@@ -68,7 +68,8 @@ class Ledger:
         if needs.cpu > most.cpu:
             return f"it needs {needs.cpu}m cpu, {where} {most.cpu}m"
         if needs.memory > most.memory:
-            return f"it needs {needs.memory} bytes of memory, {where} {most.memory}"
+            wanted, there = quantities.show_apart(needs.memory, most.memory)
+            return f"it needs {wanted} of memory, {where} {there}"
         if needs.disk > self.disk_most:
             show = quantities.show_size
             return f"it needs {show(needs.disk)} of disk, this cluster has {show(self.disk_most)}"

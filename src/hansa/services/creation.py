@@ -23,6 +23,7 @@ from hansa.services import (
     exposed_share,
     former_secrets,
     history,
+    interpreter,
     orders,
     reading,
     replicas,
@@ -164,7 +165,7 @@ async def update(room: Room, caller: Caller, definition: Service, authorization:
     Members follow as far as they can be reached; those that could not are told later."""
     notes: tuple[str, ...] = ()
     async with room.changing(definition.name):
-        old = reading.owned(room, caller, definition.name)
+        old = reading.owned(room, caller, definition.name, instead="choose another name")
         completed = await cluster_stores.completed(room, definition, authorization)
         told = calling_out.added(definition, completed) | calling_out.as_before(old.service, completed)
         service = await calling_out.normalised(room, completed, told)
@@ -349,9 +350,10 @@ def _named_here(room: Room, service: Service) -> tuple[str, ...]:
 
 
 def _warnings(room: Room, service: Service) -> tuple[str, ...]:
-    """What its owner should know of where its results go."""
+    """What its owner should know of how its script runs, and of where its results go."""
     written = () if service.is_replica else _in_our_store(room, service, _written(service))
-    return bucket_owners.warnings(service.owner, room.buckets.known(dict.fromkeys(written)))
+    told = bucket_owners.warnings(service.owner, room.buckets.known(dict.fromkeys(written)))
+    return (*interpreter.warnings(service.script), *told)
 
 
 def _written(service: Service) -> tuple[StorageIO, ...]:

@@ -39,10 +39,10 @@ async def settled(room: Room, name: str) -> None:
         pass
 
 
-def owned(room: Room, caller: Caller, name: str) -> Record:
-    """The service, if the caller may change it."""
+def owned(room: Room, caller: Caller, name: str, *, instead: str = "") -> Record:
+    """The service, if the caller may change it. `instead` is what else they can do if they may not."""
     record = get(room, caller, name)
-    access.require_change(caller, f"service {name}", owner=record.service.owner)
+    access.require_change(caller, f"service {name}", owner=record.service.owner, instead=instead)
     return record
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from entrypoints.cli.small_server import Hansa, SmallServer
-from hansa.entrypoints.cli import hub_session, profiles, session
+from hansa.entrypoints.cli import hub_session, profile_files, profiles, session
 from hansa.entrypoints.cli.profiles import Profile, Profiles
 from hansa.kernel import errors
 
@@ -88,11 +88,11 @@ def test_login(server: SmallServer, hansa: Hansa, monkeypatch: pytest.MonkeyPatc
     with hub_session.opened() as hub:
         assert hub.federation_status().score == 100
     assert hansa("logout", "north").code == 0
-    assert profiles.load(profiles.place(os.environ)).hub == ""
+    assert profiles.load(profile_files.own(os.environ)).hub == ""
 
 
 def test_a_hub_that_refuses_is_not_stored(server: SmallServer, hansa: Hansa) -> None:
     server.on("GET /v1/federation/status", b"", status=401)
     ran = hansa("login", server.url, "--hub", "--token", "wrong")
     assert ran.code == 3
-    assert profiles.load(profiles.place(os.environ)).known == {}
+    assert profiles.load(profile_files.own(os.environ)).known == {}

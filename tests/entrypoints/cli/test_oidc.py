@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from entrypoints.cli.small_server import Hansa, SmallServer
-from hansa.entrypoints.cli import oidc, profiles
+from hansa.entrypoints.cli import oidc, profile_files, profiles
 from hansa.entrypoints.cli.profiles import Profile
 from hansa.kernel import errors
 
@@ -29,7 +29,7 @@ def login(server: SmallServer, hansa: Hansa) -> None:
 def test_rotation_is_kept_and_a_fresh_token_is_used_again(server: SmallServer, hansa: Hansa) -> None:
     issuer(server, access_token="a1", expires_in=3600, refresh_token="r2")
     login(server, hansa)
-    stored = profiles.load(profiles.place(os.environ)).known["c"]
+    stored = profiles.load(profile_files.own(os.environ)).known["c"]
     assert (stored.refresh_token, stored.token) == ("r2", "a1")
     assert hansa("version", "-c", "c").code == 0
     (bought,) = server.calls("POST")
@@ -44,7 +44,7 @@ def test_a_token_that_ran_out_is_bought_anew(server: SmallServer, hansa: Hansa) 
     server.on("POST /token", {"access_token": "a2", "expires_in": 3600})
     login(server, hansa)
     assert hansa("version", "-c", "c").code == 0
-    stored = profiles.load(profiles.place(os.environ)).known["c"]
+    stored = profiles.load(profile_files.own(os.environ)).known["c"]
     assert (stored.refresh_token, stored.token) == ("r2", "a2")
     assert [parse_qs(seen.body.decode())["refresh_token"] for seen in server.calls("POST")][-1] == ["r2"]
 

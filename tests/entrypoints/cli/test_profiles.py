@@ -103,14 +103,3 @@ def test_bad_addresses(url: str) -> None:
 
 def test_addresses_keep_their_path() -> None:
     assert session.checked_url(" https://h:8443/oscar/?x=1 ") == "https://h:8443/oscar"
-
-
-def test_beside_a_playground_its_clusters_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
-    assert profiles.place(env) == tmp_path / "config" / "hansa" / "clusters.toml"
-    (tmp_path / ".playground").mkdir()
-    (tmp_path / ".playground" / "clusters.toml").write_text("")
-    assert profiles.place(env) == Path(".playground/clusters.toml")
-    assert profiles.place(env | {"HANSA_PROFILES": "/elsewhere"}) == Path("/elsewhere")
-    monkeypatch.setattr("os.geteuid", lambda: 123456)  # somebody else's playground
-    assert profiles.place(env) == tmp_path / "config" / "hansa" / "clusters.toml"

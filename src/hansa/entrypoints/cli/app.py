@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 from typer.main import get_command
@@ -41,6 +42,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        status.version()
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", help="The same as `hansa version`.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """What can be said before any command."""
+
+
 for _module in (server, login, apply, run_command, status, federation_status, top):
     _module.register(app)
 for _name, _group in (

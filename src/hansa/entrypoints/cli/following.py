@@ -58,9 +58,10 @@ def find_named(manager: Manager, service: str, job: str | None) -> tuple[str, Jo
     """The same, and its service. A job's name alone is enough: it is what `hansa run --async` prints."""
     try:
         return service, find(manager, service, job)
-    except errors.NotFound:
+    except errors.NotFound as error:
         named = str(manager.story(service).get("service") or "") if job is None else ""
         if not named:
+            error.hint = error.hint or "name the service, then the job: hansa job show SERVICE JOB"
             raise
         return named, find(manager, named, service)
 

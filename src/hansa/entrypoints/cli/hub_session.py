@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hansa.client import HubClient
-from hansa.entrypoints.cli import profiles, session
+from hansa.entrypoints.cli import profile_files, profiles, session
 from hansa.entrypoints.cli.profiles import Profile
 from hansa.kernel import errors
 
@@ -54,5 +54,5 @@ def connect(profile: Profile, path: Path | None = None) -> HubClient:
 
 def opened(hub: str | None = None) -> HubClient:
     """The chosen hub, to be used in a `with`."""
-    path = profiles.place(os.environ)
-    return connect(choose(profiles.load(path), hub, os.environ), path)
+    path = profile_files.own(os.environ)
+    return connect(choose(profile_files.known(os.environ), hub, os.environ), path)

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from hansa.entrypoints.cli import profiles
+from hansa.entrypoints.cli import profile_files
 from hansa.kernel.errors import HansaError
 
 
 def _known(incomplete: str, *roles: str) -> list[str]:
     try:
-        found = profiles.load(profiles.place(os.environ)).known.values()
+        found = profile_files.known(os.environ).known.values()
         return [one.name for one in found if one.name.startswith(incomplete) and one.role in roles]
     except HansaError:
         return []  # a broken file must not break the shell's completion

@@ -1,6 +1,6 @@
 """Which clusters and hubs does this person know, and how do they sign in? Kept in one TOML file only they can read.
 
-`login`, `logout` and `profile` change it, `session.py` reads it. The file is replaced as a whole under a
+`profile_files.py` says which file that is, and what is read besides. The file is replaced as a whole under a
 lock, so two commands at once lose nothing.
 """
 
@@ -92,31 +92,21 @@ class Profiles:
     def using(self, name: str) -> "Profiles":
         return replace(self, hub=name) if self.get(name).is_hub else replace(self, current=name)
 
-
-# Written by `make run` and gone when it stops: whoever stands beside a playground wants to speak to it.
-_PLAYGROUND = Path(".playground") / "clusters.toml"
-
-
-def place(env: Mapping[str, str]) -> Path:
-    """Where the file is: HANSA_PROFILES, else a playground's here, else under XDG_CONFIG_HOME or ~/.config."""
-    if env.get("HANSA_PROFILES"):
-        return Path(env["HANSA_PROFILES"])
-    if _is_ours(_PLAYGROUND):
-        return _PLAYGROUND
-    base = env.get("XDG_CONFIG_HOME") or ""
-    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
-    return folder / "hansa" / "clusters.toml"
-
-
-def _is_ours(path: Path) -> bool:
-    """Nobody else's file may lead our commands, and our passwords, to a cluster of theirs."""
-    try:
-        return path.stat().st_uid == os.geteuid()
-    except OSError:
-        return False
+    def without_dangling_choice(self) -> "Profiles":
+        """Only what is known, and of the right kind, is in use."""
+        clusters = {name for name, one in self.known.items() if not one.is_hub}
+        hubs = self.known.keys() - clusters
+        return replace(
+            self, current=self.current if self.current in clusters else "", hub=self.hub if self.hub in hubs else ""
+        )
 
 
 def load(path: Path) -> Profiles:
+    return read(path).without_dangling_choice()
+
+
+def read(path: Path) -> Profiles:
+    """As it is written: what is in use there may be known from another file."""
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -128,12 +118,8 @@ def load(path: Path) -> Profiles:
         if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
             raise BadProfiles(f"{path}: cluster {name} has no url", hint=f"hansa profile rm {name}, then sign in again")
         known[name] = _profile(name, entry)
-    current, hub = tree.get("current", ""), tree.get("hub", "")
-    return Profiles(
-        known,
-        current if current in known and not known[current].is_hub else "",
-        hub if hub in known and known[hub].is_hub else "",
-    )
+    current, hub = tree.get("current"), tree.get("hub")
+    return Profiles(known, current if isinstance(current, str) else "", hub if isinstance(hub, str) else "")
 
 
 def _profile(name: str, entry: Mapping[str, Any]) -> Profile:
@@ -155,7 +141,7 @@ def editing(path: Path) -> Iterator["Draft"]:
         ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        draft = Draft(load(path))
+        draft = Draft(read(path))
         yield draft
         _write(path, draft.profiles)
     finally:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from hansa.entrypoints.cli import oidc, profiles
+from hansa.entrypoints.cli import oidc, profile_files, profiles
 from hansa.entrypoints.cli.client import Bearer, Manager
 from hansa.entrypoints.cli.profiles import Profile
 from hansa.kernel import errors
@@ -95,8 +95,8 @@ def connect(profile: Profile, path: Path | None = None) -> Manager:
 
 def opened(cluster: str | None = None) -> Manager:
     """The chosen cluster's manager, to be used in a `with`."""
-    path = profiles.place(os.environ)
-    return connect(choose(profiles.load(path), cluster, os.environ), path)
+    path = profile_files.own(os.environ)
+    return connect(choose(profile_files.known(os.environ), cluster, os.environ), path)
 
 
 class Renewing:

@@ -55,6 +55,26 @@ def test_show_reads_every_page(admin: SmallServer, hansa: Hansa) -> None:
     assert "2Ki" in hansa("bucket", "show", "data").out
 
 
+def test_sizes_have_a_unit(admin: SmallServer, hansa: Hansa) -> None:
+    small = {"bucket_name": "data", "visibility": "private", "objects": [{"object_name": "a", "size_bytes": 71}]}
+    admin.on("GET /system/buckets/data", small)
+    shown = hansa("bucket", "show", "data").out
+    assert "1, 71 B" in shown
+    assert shown.splitlines()[-1].split()[:3] == ["a", "71", "B"]
+
+
+def test_a_file_put_in_place_of_an_input_folder_is_noted(admin: SmallServer, hansa: Hansa, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    admin.on(PRESIGN, {"method": "PUT", "url": f"{admin.url}/s3/put"}).on("PUT /s3/put", b"")
+    assert hansa("bucket", "put", "a.txt", "data/in").err == ""  # nobody tells of services here
+    admin.on("GET /system/services", [{"name": "plain"}, {"name": "data", "input": [{"path": "data/in"}]}])
+    ran = hansa("bucket", "put", "a.txt", "data/in")
+    assert (ran.code, ran.out) == (0, "data/in  1\n")
+    assert ran.err == "no job starts for this, for data/in is now also a file; did you mean data/in/ ?\n"
+    assert hansa("bucket", "put", "a.txt", "data/in/").err == ""
+    assert hansa("bucket", "put", "a.txt", "data/other").err == ""
+
+
 def test_sharing(admin: SmallServer, hansa: Hansa) -> None:
     admin.on("GET /system/buckets", b"null")
     assert hansa("bucket", "ls", "--json").json() == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from entrypoints.cli.small_server import Hansa, SmallServer
-from hansa.entrypoints.cli import profiles
+from hansa.entrypoints.cli import profile_files, profiles
 from real.hub import ADMIN, Hub
 
 PROGRAM = [sys.executable, "-c", "from hansa.entrypoints.cli import main; main()"]
@@ -42,8 +42,14 @@ def test_credentials_that_fail_are_not_stored(server: SmallServer, hansa: Hansa)
     assert ran.code == 3
     assert "does not accept these credentials" in ran.err
     assert ran.err.splitlines()[-1] == "hint: check the user and the password, or the token"
-    assert profiles.load(profiles.place(os.environ)).known == {}
+    assert profiles.load(profile_files.own(os.environ)).known == {}
     assert hansa("login", server.url, "--token", "later", "--no-check").code == 0
+
+
+def test_a_token_that_is_refused_for_a_reason(server: SmallServer, hansa: Hansa) -> None:
+    problem = {"detail": "it is no access token", "hint": "send the access_token, not the id_token", "status": 401}
+    server.on("GET /system/info", problem, status=401)
+    assert hansa("login", server.url, "--token", "jwt").err.splitlines()[-1] == f"hint: {problem['hint']}"
 
 
 def test_a_hub_that_was_taken_for_a_cluster(real_hub: Hub, hansa: Hansa, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +78,7 @@ def test_a_password_comes_from_stdin(server: SmallServer) -> None:
     done = subprocess.run(command, input="hush hush\n", capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "hush" not in done.stdout + done.stderr
-    assert profiles.load(profiles.place(os.environ)).known["lubeck"].password == "hush hush"
+    assert profiles.load(profile_files.own(os.environ)).known["lubeck"].password == "hush hush"
     assert server.seen[-1].headers["authorization"].startswith("Basic ")
 
 

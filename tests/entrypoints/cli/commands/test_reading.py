@@ -38,6 +38,19 @@ def test_a_service_hides_its_secrets_unless_asked(admin: SmallServer, hansa: Han
     assert hansa("service", "show", "none").code == 4
 
 
+def test_a_service_without_a_deployment_does_not_look_broken(admin: SmallServer, hansa: Hansa) -> None:
+    nothing = {"state": "unavailable", "reason": "not exposed", "resource_kind": "unavailable"}
+    admin.on("GET /system/services/up", {**SERVICE, "deployment": nothing})
+    assert hansa("service", "show", "up").out.endswith("deployment: jobs only\n")
+    assert hansa("service", "show", "up", "--json").json()["deployment"] == nothing
+
+
+def test_the_version_is_an_option_too(admin: SmallServer, hansa: Hansa) -> None:
+    admin.on("GET /system/info", {"version": "4.1"})
+    assert hansa("--version") == hansa("version")
+    assert "4.1" in hansa("--version").out
+
+
 def test_switching_and_removing(admin: SmallServer, hansa: Hansa) -> None:
     for action in ("start", "stop", "restart"):
         admin.on(f"POST /system/services/up/{action}", {"state": "pending", "reason": action})
@@ -120,12 +133,13 @@ def test_config_hides_the_storages_keys(admin: SmallServer, hansa: Hansa) -> Non
 def test_quotas(admin: SmallServer, hansa: Hansa) -> None:
     answer = {"user_id": "u", "resources": {"cpu": {"max": 2000, "used": 500}, "memory": {"max": 2**31, "used": 0}},
               "volumes": {"disk": {"max": "7Gi", "used": "0"}, "max_disk_per_volume": "5Gi"}}  # fmt: skip
-    admin.on("GET /system/quotas/user/u", answer).on("PUT /system/quotas/user/u", answer)
+    admin.on("GET /system/quotas/user/u", answer).on("PUT /system/quotas/user/u", answer, X_Hansa_Warning="who is u?")
     assert quota.rows(answer)[:2] == [("cpu", "0.5", "2"), ("memory", "0", "2Gi")]
     assert hansa("quota", "show", "u").code == 0
     assert hansa("quota", "show").code == 2
     assert hansa("quota", "set", "u").code == 2
-    assert hansa("quota", "set", "u", "--cpu", "4", "--volumes", "3", "--buckets", "2").code == 0
+    changed = hansa("quota", "set", "u", "--cpu", "4", "--volumes", "3", "--buckets", "2")
+    assert (changed.code, changed.err) == (0, "warning: who is u?\n")
     assert admin.calls("PUT")[0].json() == {"cpu": "4", "volumes": {"volumes": "3"}, "minio": {"buckets": "2"}}
 
 
@@ -177,6 +191,7 @@ def test_a_job_by_its_name_alone(admin: SmallServer, hansa: Hansa, command: str)
     assert "Succeeded" in ran.out
     gone = hansa("job", command, "down-7")
     assert (gone.code, "there is no service down-7" in gone.err) == (4, True)
+    assert gone.err.endswith("hint: name the service, then the job: hansa job show SERVICE JOB\n")
 
 
 def test_a_backup_without_a_terminal_wants_a_passphrase(hansa: Hansa) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hansa.entrypoints.cli import differences, exits, lending, options, profiles, session
+from hansa.entrypoints.cli import differences, exits, lending, options, profile_files, profiles, session
 from hansa.entrypoints.cli.client import Manager
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
@@ -170,8 +170,8 @@ class _Clusters:
     """The clusters an FDL's services go to, each opened once."""
 
     def __init__(self, cluster: str | None, screen: Screen) -> None:
-        self._path = profiles.place(os.environ)
-        self._known = profiles.load(self._path)
+        self._path = profile_files.own(os.environ)
+        self._known = profile_files.known(os.environ)
         self._cluster = cluster
         self._asked = session.asked_with(cluster, os.environ)
         self._screen = screen

@@ -9,7 +9,7 @@ import typer
 from hansa.entrypoints.cli import confirmation, options, session, transfers, usage
 from hansa.entrypoints.cli.client import Manager, mapping, segment, sequence
 from hansa.entrypoints.cli.screen import Screen
-from hansa.kernel import quantities
+from hansa.kernel import errors, quantities
 
 app = typer.Typer(help="Buckets: list, create, share; put and get files.", no_args_is_help=True)
 Target = Annotated[str, typer.Argument(metavar="BUCKET/PATH", help="The object; a path ending in / is a folder.")]
@@ -62,13 +62,13 @@ def show(bucket: options.BucketName, cluster: options.Cluster = None, as_json: o
             ("visibility", found.get("visibility")),
             ("owner", found.get("owner")),
             ("allowed users", found.get("allowed_users")),
-            ("objects", f"{len(objects)}, {quantities.show_size(used)}"),
+            ("objects", f"{len(objects)}, {_size(used)}"),
             ("closed for writing", found.get("closed_for_writing")),
         ]
     )
     screen.table(
         ["object", "size", "modified"],
-        [(o.get("object_name"), _size(o), o.get("last_modified")) for o in objects],
+        [(o.get("object_name"), _size(int(o.get("size_bytes") or 0)), o.get("last_modified")) for o in objects],
     )
 
 
@@ -99,8 +99,12 @@ def put(
     screen = Screen(as_json=as_json)
     with session.opened(cluster) as manager:
         done = transfers.put(manager, file, target, screen)
+        put_at = f"{done['bucket']}/{done['object']}"
+        mistaken = is_input_folder(manager, put_at)
     screen.data(done)
-    screen.line(f"{done['bucket']}/{done['object']}  {quantities.show_size(done['size_bytes'])}")
+    screen.line(f"{put_at}  {quantities.show_size(done['size_bytes'])}")
+    if mistaken:
+        screen.note(f"no job starts for this, for {put_at} is now also a file; did you mean {put_at}/ ?")
 
 
 @app.command()
@@ -180,5 +184,15 @@ def _whole(manager: Manager, bucket: str) -> dict[str, Any]:
     return {**{key: value for key, value in whole.items() if key not in paging}, "objects": objects}
 
 
-def _size(item: dict[str, Any]) -> str:
-    return quantities.show_size(int(item.get("size_bytes") or 0))
+def is_input_folder(manager: Manager, path: str) -> bool:
+    """Whether uploads into a folder of this name start jobs; where nobody can tell, none is noted."""
+    try:
+        services = sequence(manager.read("/system/services"), manager.name)
+    except errors.HansaError:
+        return False
+    return any(str(one.get("path", "")).strip(" /") == path for s in services for one in s.get("input") or ())
+
+
+def _size(count: int) -> str:
+    shown = quantities.show_size(count)
+    return f"{shown} B" if shown.isdecimal() else shown

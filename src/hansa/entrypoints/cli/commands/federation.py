@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hansa.entrypoints.cli import confirmation, lending, options, profiles, session, topology_drawing
+from hansa.entrypoints.cli import confirmation, lending, options, profile_files, profiles, session, topology_drawing
 from hansa.entrypoints.cli.client import Manager, document, mapping, segment, sequence
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
@@ -194,7 +194,7 @@ def _change(service: str, method: str, body: dict[str, Any], cluster: str | None
 
 def _profiles_of(members: list[dict[str, Any]]) -> list[profiles.Profile]:
     """Clusters we have a profile of are described from it."""
-    known = profiles.load(profiles.place(os.environ)).known
+    known = profile_files.known(os.environ).known
     named = {str(member.get("cluster_id", "")) for member in members}
     return [known[name] for name in sorted(named) if name in known]
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from hansa.entrypoints.cli import hub_session, oidc, options, profiles, session, usage
+from hansa.entrypoints.cli import hub_session, oidc, options, profile_files, session, usage
 from hansa.entrypoints.cli.profiles import Profile
 from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
@@ -83,8 +83,8 @@ def login(
             profile = oidc.renew(profile, time.time())  # may rotate the refresh token, so keep what comes back
         # With the access token alone: a second renewal here would spend a refresh token nobody keeps.
         _try(replace(profile, refresh_token=""))
-    with profiles.editing(profiles.place(os.environ)) as draft:
-        draft.profiles = draft.profiles.with_profile(profile, current=True)
+    if warning := profile_files.remember(os.environ, profile):
+        screen.warn(warning)
     screen.data({"cluster": called, "url": address, "role": profile.role, "sign_in": profile.sign_in})
     what = f"the hub {called}" if hub else called
     screen.line(f"signed in to {what} ({address}), {profile.sign_in}")
@@ -104,13 +104,19 @@ def _try(profile: Profile) -> None:
         ask(profile)
     except errors.HansaError as error:
         if error.kind is errors.Kind.UNAUTHENTICATED:
-            # "sign in" would be no help to somebody who does just that
-            raise errors.Unauthenticated(error.message, hint="check the user and the password, or the token") from None
+            raise errors.Unauthenticated(error.message, hint=_hint(profile, error)) from None
         if error.kind in (errors.Kind.NOT_FOUND, errors.Kind.INTERNAL) and _answers(ask_as_other, profile):
             if profile.is_hub:
                 raise errors.Invalid(f"{profile.url} is a cluster's manager", hint="leave out --hub") from None
             raise errors.Invalid(f"{profile.url} is a hub", hint="add --hub") from None
         raise
+
+
+def _hint(profile: Profile, refused: errors.HansaError) -> str:
+    """What is said of a token fits; "sign in" would be no help to somebody who does just that."""
+    if profile.token and refused.hint and "hansa login" not in refused.hint:
+        return refused.hint
+    return "check the user and the password, or the token"
 
 
 def _ask_hub(profile: Profile) -> None:
@@ -137,13 +143,11 @@ def logout(
     as_json: options.Json = False,
 ) -> None:
     """Forget a cluster or a hub and its credentials."""
-    path = profiles.place(os.environ)
     screen = Screen(as_json=as_json)
-    with profiles.editing(path) as draft:
-        chosen = name or os.environ.get("HANSA_CLUSTER") or draft.profiles.current
-        if not chosen:
-            raise session.NotSignedIn("no cluster is in use", hint="name one: hansa logout NAME")
-        draft.profiles = draft.profiles.without(chosen)
+    chosen = name or os.environ.get("HANSA_CLUSTER") or profile_files.known(os.environ).current
+    if not chosen:
+        raise session.NotSignedIn("no cluster is in use", hint="name one: hansa logout NAME")
+    profile_files.forget(os.environ, chosen)
     screen.data({"cluster": chosen})
     screen.line(f"forgot {chosen}")
 

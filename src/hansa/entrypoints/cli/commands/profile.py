@@ -4,7 +4,7 @@ import os
 
 import typer
 
-from hansa.entrypoints.cli import options, profiles
+from hansa.entrypoints.cli import options, profile_files
 from hansa.entrypoints.cli.screen import Screen
 
 app = typer.Typer(help="The clusters and hubs known here.", no_args_is_help=True)
@@ -13,7 +13,7 @@ app = typer.Typer(help="The clusters and hubs known here.", no_args_is_help=True
 @app.command("ls")
 def list_profiles(as_json: options.Json = False) -> None:
     """List the known clusters and hubs."""
-    stored = profiles.load(profiles.place(os.environ))
+    stored = profile_files.known(os.environ)
     rows = [
         {
             "name": p.name,
@@ -37,8 +37,7 @@ def list_profiles(as_json: options.Json = False) -> None:
 @app.command()
 def use(name: options.Known, as_json: options.Json = False) -> None:
     """Speak to this cluster, or this hub, from now on."""
-    with profiles.editing(profiles.place(os.environ)) as draft:
-        draft.profiles = draft.profiles.using(name)
+    profile_files.use(os.environ, name)
     screen = Screen(as_json=as_json)
     screen.data({"current": name})
     screen.line(f"using {name}")
@@ -47,8 +46,7 @@ def use(name: options.Known, as_json: options.Json = False) -> None:
 @app.command("rm")
 def remove(name: options.Known, as_json: options.Json = False) -> None:
     """Forget a cluster or a hub and its credentials."""
-    with profiles.editing(profiles.place(os.environ)) as draft:
-        draft.profiles = draft.profiles.without(name)
+    profile_files.forget(os.environ, name)
     screen = Screen(as_json=as_json)
     screen.data({"removed": name})
     screen.line(f"forgot {name}")

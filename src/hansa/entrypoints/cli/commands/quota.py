@@ -60,6 +60,8 @@ def change(
     with session.opened(cluster) as manager:
         answer = manager.call("PUT", f"/system/quotas/user/{segment(user)}", body=body, what=_WHAT)
         found = mapping(document(answer, manager.name), manager.name)
+    for note in answer.headers.get_list("x-hansa-warning"):
+        screen.warn(note[:1000])
     _print(screen, found)
 
 

@@ -11,6 +11,7 @@ from hansa.entrypoints.cli.screen import Screen
 from hansa.kernel import errors
 
 app = typer.Typer(help="Services: list, show, start, stop, remove.", no_args_is_help=True)
+_NO_DEPLOYMENT = "jobs only"
 _SLOW = 120.0  # removing a service also removes its buckets
 
 
@@ -46,7 +47,9 @@ def show(
             found["deployment"] = deployment
     shown = found if with_secrets else secrets.hide(found)
     screen.data(shown)
-    screen.block(as_yaml(_without_empty(shown)))
+    state = _state(found)
+    told = shown | {"deployment": state} if state == _NO_DEPLOYMENT else shown
+    screen.block(as_yaml(_without_empty(told)))
 
 
 @app.command("rm")
@@ -128,7 +131,7 @@ def _switch(service: str, action: str, cluster: str | None, as_json: bool) -> No
 def _state(service: dict[str, Any]) -> str:
     deployment = service.get("deployment")
     state = deployment.get("state") if isinstance(deployment, dict) else None
-    return "jobs only" if state in (None, "unavailable") else str(state)
+    return _NO_DEPLOYMENT if state in (None, "unavailable") else str(state)
 
 
 def _deployment(manager: Manager, service: str) -> dict[str, Any]:

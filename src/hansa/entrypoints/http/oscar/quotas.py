@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from hansa.entrypoints.http.context import AppDep, CallerDep
 from hansa.entrypoints.http.openapi import answers, at_least_one, body_of, result
-from hansa.entrypoints.http.wire import JsonAnswer, convert, read_document
+from hansa.entrypoints.http.wire import JsonAnswer, convert, read_document, warned
 from hansa.identity import access
 from hansa.kernel import quantities
 from hansa.kernel.errors import Forbidden
@@ -128,7 +128,12 @@ async def change_quota(request: Request, app: AppDep, caller: CallerDep, user_id
         document["ephemeral_storage"] = document.pop(_HYPHENATED)
     await app.quotas.change(user_id, _change(convert(document, QuotaBody)))
     await app.engine.quota_changed(user_id)
-    return JsonAnswer(_shown(await app.quotas.report(user_id)))
+    answer = JsonAnswer(_shown(await app.quotas.report(user_id)))
+    return answer if app.people.knows(user_id) else warned(answer, [_stranger(user_id)])
+
+
+def _stranger(uid: str) -> str:
+    return f"nobody with the uid {uid!a} was here yet; the quota waits for them, if that is how they are called."
 
 
 def _change(body: QuotaBody) -> QuotaChange:
