@@ -36,6 +36,7 @@ POST /v1/services/{name}/access-token
 GET DELETE /v1/services/{name}/credentials
 POST /v1/services/{name}/credentials/rotate
 GET /v1/services/{name}/audit
+POST /v1/store/uploads
 GET POST DELETE /v1/membership
 GET /health
 GET /ready
