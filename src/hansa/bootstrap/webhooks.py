@@ -43,6 +43,7 @@ class Webhook:
         self._complaints = services.Complaints()
         self._turns = storage.Turns()
         self._wake = asyncio.Event()
+        self._looked = False
 
     async def refresh(self, buckets: Iterable[str]) -> None:
         told = frozenset(buckets)
@@ -56,7 +57,9 @@ class Webhook:
             self._wake.set()
 
     async def work(self, on_gap: Callable[[], None]) -> None:
-        on_gap()  # whatever was uploaded before, nobody told us of it
+        if not self._looked:
+            on_gap()  # whatever was uploaded before, nobody told us of it
+        self._looked = True
         while True:
             self._wake.clear()
             if await self._notifications.announce(self._name, self._url, self.token):

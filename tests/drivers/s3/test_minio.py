@@ -156,6 +156,31 @@ async def test_managers_of_one_store_do_not_disturb_each_other(
     await notifications.listen(callers[1], bucket, False)
 
 
+async def test_orders_of_those_who_came_later_stay(
+    minio_server: "RunningMinio", minio_store: OpenStore, notifications: Notifications, bucket: str, receiver: Receiver
+) -> None:
+    """An operator may have notifications of their own in a bucket that services use, whatever we knew of before."""
+    first, later = fresh_caller(), fresh_caller()
+    await notifications.announce(first, f"{receiver.url}/{first}", "token")
+    other = open_minio(minio_server.address, minio_server.keys)
+    stranger = open_minio(minio_server.address, minio_server.keys)  # who was never announced
+    try:
+        assert other.notifications is not None
+        assert stranger.notifications is not None
+        await other.notifications.announce(later, f"{receiver.url}/{later}", "token")
+        await other.notifications.listen(later, bucket, True)
+        assert await notifications.listen(first, bucket, True)
+        assert not await stranger.notifications.listen(fresh_caller(), bucket, False)
+        assert await notifications.listen(first, bucket, False)
+        assert not await other.notifications.listen(later, bucket, True), "it has stayed"
+        path, _, _ = await receiver.told_of(minio_store.store, bucket, "in/k")
+        assert path == f"/{later}"
+        await other.notifications.listen(later, bucket, False)
+    finally:
+        await other.close()
+        await stranger.close()
+
+
 async def test_what_a_target_left_that_is_gone_hinders_nobody(
     minio_server: "RunningMinio", minio_store: OpenStore, notifications: Notifications, bucket: str, receiver: Receiver
 ) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -141,7 +141,6 @@ class MinioNotifications:
     def __init__(self, connection: MinioConnection) -> None:
         self._minio = connection
         self._alone = asyncio.Lock()
-        self._arns: frozenset[str] = frozenset()  # of all targets the server runs with, whosever they are
 
     async def announce(self, caller: str, url: str, token: str) -> bool:
         if not (_TARGET.fullmatch(caller) and _WORD.fullmatch(url) and _WORD.fullmatch(token)):
@@ -152,7 +151,7 @@ class MinioNotifications:
         wanted = {"endpoint": url, "auth_token": token, "comment": comment}
         async with self._alone:
             running = await self._minio.call("read the webhooks", lambda: _webhooks(admin))
-            if _runs_with(running, caller, url, comment) and await self._knows(caller):
+            if _runs_with(running, caller, url, comment) and _arn_of(caller, await self._arns()):
                 return False
             try:
                 await self._minio.call("write a webhook", lambda: admin.config_set(f"notify_webhook:{caller}", wanted))
@@ -165,11 +164,8 @@ class MinioNotifications:
         return True
 
     async def listen(self, caller: str, bucket: str, wanted: bool) -> bool:
-        arn = _arn_of(caller, self._arns)
-        if wanted and not arn:
-            raise StoreUnreachable(f"MinIO does not know {caller} yet", hint="it is told so as soon as it can be")
         try:
-            return await self._notify(bucket, arn, wanted)
+            return await self._notify(caller, bucket, wanted)
         except NotFound:
             return False
 
@@ -185,7 +181,7 @@ class MinioNotifications:
             await asyncio.sleep(0.1)
             try:
                 now = await self._minio.call("read the webhooks", lambda: _webhooks(admin))
-                if _runs_with(now, caller, url, comment) and await self._knows(caller):
+                if _runs_with(now, caller, url, comment) and _arn_of(caller, await self._arns()):
                     return
             except StoreUnreachable:
                 continue
@@ -194,12 +190,12 @@ class MinioNotifications:
             hint="restart MinIO and look at its log",
         )
 
-    async def _knows(self, caller: str) -> bool:
+    async def _arns(self) -> frozenset[str]:
+        """Of all targets the server runs with, whosever they are."""
         info = json.loads(await self._minio.call("read MinIO's state", self._minio.admin.info))
-        self._arns = frozenset(info.get("sqsARN") or [])
-        return bool(_arn_of(caller, self._arns))
+        return frozenset(info.get("sqsARN") or [])
 
-    async def _notify(self, bucket: str, arn: str, wanted: bool) -> bool:
+    async def _notify(self, caller: str, bucket: str, wanted: bool) -> bool:
         """The bucket has one notification of ours, for all that is uploaded, or none. Those of others stay; those of
         targets that are gone MinIO takes from nobody."""
         client = self._minio.buckets
@@ -207,10 +203,14 @@ class MinioNotifications:
             f"read the notifications of {bucket}", lambda: client.get_bucket_notification(bucket)
         )
         there = config.queue_config_list or []
-        ours = [each for each in there if each.queue == arn]
-        if all(each.queue in self._arns for each in there) and (_is_of_all(ours) if wanted else not ours):
+        ours = [each for each in there if _arn_of(caller, [each.queue or ""])]
+        if _is_of_all(ours) if wanted else not ours:
             return False
-        others = [each for each in there if each.queue != arn and each.queue in self._arns]
+        arns = await self._arns()  # of this moment: an order of somebody whom we do not know would be lost for good
+        arn = _arn_of(caller, arns)
+        if wanted and not arn:
+            raise StoreUnreachable(f"MinIO does not know {caller} yet", hint="it is told so as soon as it can be")
+        others = [each for each in there if each not in ours and each.queue in arns]
         mine = [QueueConfig(["s3:ObjectCreated:*"], queue=arn)] if wanted else []
         changed = NotificationConfig(config.cloud_func_config_list, others + mine, config.topic_config_list)
         await self._minio.call(
@@ -219,7 +219,7 @@ class MinioNotifications:
         return True
 
 
-def _arn_of(caller: str, arns: frozenset[str]) -> str:
+def _arn_of(caller: str, arns: Iterable[str]) -> str:
     return next((arn for arn in arns if arn.endswith(f":{caller}:webhook")), "")
 
 
